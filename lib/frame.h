@@ -1,0 +1,175 @@
+/*
+ * Frames between nginx workers and sandbox-helper (docs/frames.md), also the
+ * payload of the helper's journal.
+ *
+ * A frame is a 40-byte header and fields.  All numbers are little-endian.
+ *
+ *   0  u32  length of the whole frame, header included
+ *   4  u8   type (SB_F_*)
+ *   5  u8   flags (SB_FF_*)
+ *   6  u16  format version, 1
+ *   8  u64  sequence number of the sender on its instance, from 1; 0 for
+ *           frames that are not kept (HELLO, ACK, FETCH ...)
+ *  16  u8[16] operation id (zero when the frame belongs to none)
+ *  32  u64  time of the event, Unix microseconds
+ *
+ * A field is: u16 tag, u16 zero, u32 length, bytes, without padding.  Unknown
+ * tags are skipped.  Integers in fields are u64 or i64 of 8 bytes unless the
+ * tag says otherwise.
+ */
+
+#ifndef SB_FRAME_H_INCLUDED
+#define SB_FRAME_H_INCLUDED
+
+#include "sb.h"
+
+#define SB_FRAME_HEAD     40
+#define SB_FRAME_MAX      (2 * 1024 * 1024)     /* longer: protocol error */
+#define SB_FRAME_VERSION  1
+
+typedef enum {
+    /* worker -> helper, connection set-up */
+    SB_F_HELLO = 1,         /* INSTANCE, PID, ROLE ("control" or "bulk") */
+    /* helper -> worker */
+    SB_F_WELCOME = 2,       /* LAST_SEQ: the last kept frame of this instance;
+                               HISTORY mode in MODE */
+    SB_F_ACK = 3,           /* header seq: everything up to it is in the journal
+                               (and flushed, with sync full); CODE non-zero:
+                               it could not be written (reason in REASON) */
+    /* worker -> helper, one operation; kept in the journal */
+    SB_F_BEGIN = 16,
+    SB_F_FACTS = 17,        /* what the body told: REQUEST, COMMAND, FILE_* ... */
+    SB_F_OUTPUT = 18,       /* STREAM, DATA pairs; TIME before them if it differs */
+    SB_F_END = 19,
+    SB_F_GAP = 20,          /* COUNT operations or OUTPUT bytes were lost */
+    SB_F_SEEN = 21,         /* SANDBOX (NAME, INSTANCE, STATE follow their
+                               SANDBOX): upstream has shown that it exists;
+                               STATE "gone": that it does not any more */
+    /* bulk, not kept */
+    SB_F_FETCH = 32,        /* worker asks: helper, GET TARGET from upstream */
+    SB_F_FETCHED = 33       /* answer: HTTP_STATUS (0: failed), DATA body;
+                               header seq copied from the FETCH */
+} sb_frame_e;
+
+#define SB_FF_STRICT      0x01u   /* BEGIN/FACTS: the request waits for the ACK */
+#define SB_FF_FOLD        0x02u   /* BEGIN: polling, may be folded */
+
+typedef enum {
+    SB_T_INSTANCE = 1,      /* u64 random id of a worker process */
+    SB_T_PID = 2,           /* u64 */
+    SB_T_ROLE = 3,          /* text: "control" | "bulk" of a HELLO */
+    SB_T_LAST_SEQ = 4,      /* u64 */
+    SB_T_CODE = 5,          /* u64 errno-like */
+    SB_T_REASON = 6,        /* text, also END: design 5 result.reason */
+    SB_T_COUNT = 7,         /* u64 */
+    SB_T_TIME = 8,          /* u64 Unix microseconds; GAP: first loss */
+    SB_T_TIME_END = 9,      /* u64 GAP: last loss */
+    SB_T_TARGET = 10,       /* FETCH: path and query on upstream */
+    SB_T_DATA = 11,
+    SB_T_MODE = 12,         /* text: "provider" | "none" */
+
+    SB_T_TYPE = 20,         /* text: operation name; FACTS may refine it */
+    SB_T_SANDBOX = 21,      /* text: sandbox id; absent: _gateway */
+    SB_T_PORT = 22,         /* u64 */
+    SB_T_RECORD = 23,       /* text: "strict" | "best_effort" */
+    SB_T_SOURCE = 24,       /* text: history_events.source */
+    SB_T_METHOD = 25,
+    SB_T_PATH = 26,         /* decoded inner path, no query */
+    SB_T_CLIENT = 27,       /* peer address */
+    SB_T_AGENT = 28,        /* User-Agent, cut at 256 bytes */
+    SB_T_REQUEST_ID = 29,   /* X-Request-ID */
+
+    SB_T_ACTOR_TYPE = 30,
+    SB_T_ACTOR_ID = 31,
+    SB_T_THREAD = 32,
+    SB_T_RUN = 33,
+    SB_T_CORRELATION = 34,
+    SB_T_PARENT = 35,
+    SB_T_IDENTITY = 36,     /* how known: "token:ID", "endpoint:ID", "none";
+                               "+stated" behind it when headers stated it */
+
+    SB_T_REQUEST = 40,      /* canonical JSON object (redacted) */
+    SB_T_COMMAND = 41,
+    SB_T_CWD = 42,
+    SB_T_TIMEOUT_MS = 43,
+    SB_T_BACKGROUND = 44,   /* present: true */
+    SB_T_NAME = 45,         /* sandbox display name */
+    SB_T_INSTANCE_ID = 46,  /* sandbox_instance_id */
+    SB_T_STATE = 47,
+
+    /* a file: FILE_PATH begins one, the others say more of it */
+    SB_T_FILE_PATH = 50,
+    SB_T_FILE_OLD = 51,
+    SB_T_FILE_SIZE = 52,    /* u64, after */
+    SB_T_FILE_SHA256 = 53,  /* 32 bytes, after */
+    SB_T_FILE_MODE = 54,    /* u64, octal digits as decimal */
+    SB_T_FILE_FLAGS = 55,   /* u64, SB_PATH_* */
+    SB_T_FILES_TOTAL = 56,  /* u64, when more than are listed */
+
+    SB_T_STREAM = 60,       /* u64: 0 stdout, 1 stderr; DATA follows */
+    SB_T_COMMAND_ID = 61,   /* provider command or session id */
+
+    /* END */
+    SB_T_STATUS = 70,       /* text: succeeded failed timeout cancelled unknown */
+    SB_T_HTTP_STATUS = 71,  /* u64 as sent to the client */
+    SB_T_UPSTREAM_STATUS = 72, /* u64; absent: upstream gave no answer */
+    SB_T_DURATION_US = 73,
+    SB_T_BYTES_IN = 74,     /* request body */
+    SB_T_BYTES_OUT = 75,    /* answer body */
+    SB_T_EXIT_CODE = 76,    /* i64 */
+    SB_T_RESULT = 77,       /* canonical JSON object */
+    SB_T_STDOUT_TOTAL = 78, /* u64 output bytes seen, kept or not */
+    SB_T_STDERR_TOTAL = 79,
+    SB_T_OUTPUT_DROPPED = 80, /* u64 bytes over the capture limit */
+    SB_T_DETACHED = 81,     /* present: the command goes on without us */
+    SB_T_ERROR_CODE = 82,   /* GATEWAY_* of our refusal, or upstream's code */
+    SB_T_UPSTREAM = 83,     /* address that answered */
+    SB_T_NEW_SANDBOX = 84,  /* sandbox.create: id in the answer */
+    SB_T_OUTPUT_LOST = 85,  /* u64 output bytes lost inside (queue full) */
+    SB_T_RUNNING = 86,      /* u64 0/1: command.status answered for COMMAND_ID */
+    SB_T_SHA256 = 87,       /* 32 bytes: digest of the answer body (file.read) */
+    SB_T_ROUTE = 88         /* text: "straight" | "server-proxy" | "lifecycle" */
+} sb_tag_e;
+
+typedef struct {
+    uint32_t   length;
+    uint8_t    type;
+    uint8_t    flags;
+    uint64_t   seq;
+    uint8_t    op[16];
+    uint64_t   time_us;
+    sb_str_t   fields;      /* the bytes behind the header */
+} sb_frame_t;
+
+/* Reads one frame at p.  SB_AGAIN: not all of it is there (need says how many
+ * bytes at least); SB_ERROR: not a frame (bad version, length, or fields that
+ * do not fill it exactly). */
+sb_rc_t sb_frame_read(sb_frame_t *f, const char *p, size_t n, size_t *need);
+
+/* Next field; false at the end.  fields is advanced. */
+bool sb_field_next(sb_str_t *fields, uint16_t *tag, sb_str_t *value);
+/* First field with a tag, or false. */
+bool sb_field_get(const sb_frame_t *f, uint16_t tag, sb_str_t *value);
+/* An 8-byte integer field; `def` when absent or of another size. */
+uint64_t sb_field_u64(const sb_frame_t *f, uint16_t tag, uint64_t def);
+uint64_t sb_value_u64(sb_str_t value, uint64_t def);
+
+/*
+ * Writing into memory of the caller.  `size` is the room; a frame that does not
+ * fit sets `full` and writes nothing further, end() then returns 0.
+ */
+typedef struct {
+    char    *start;
+    char    *pos;
+    char    *end;
+    bool     full;
+} sb_frame_writer_t;
+
+void sb_frame_begin(sb_frame_writer_t *w, void *mem, size_t size, uint8_t type,
+    uint8_t flags, uint64_t seq, const uint8_t op[16], uint64_t time_us);
+void sb_frame_put(sb_frame_writer_t *w, uint16_t tag, sb_str_t value);
+void sb_frame_put_u64(sb_frame_writer_t *w, uint16_t tag, uint64_t v);
+/* Writes the length and returns it (0 when it was full). */
+size_t sb_frame_end(sb_frame_writer_t *w);
+
+#endif /* SB_FRAME_H_INCLUDED */

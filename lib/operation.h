@@ -1,0 +1,123 @@
+/*
+ * What a request is: one data table of every operation
+ * (reference/opensandbox-api.md 8) and the rules that find the sandbox, the
+ * port and the inner request in a raw request target (8.1).
+ */
+
+#ifndef SB_OPERATION_H_INCLUDED
+#define SB_OPERATION_H_INCLUDED
+
+#include "sb.h"
+
+typedef enum {
+    SB_SURFACE_LIFECYCLE = 0,   /* the OpenSandbox server itself */
+    SB_SURFACE_EXECD,           /* port 44772 of a sandbox */
+    SB_SURFACE_EGRESS,          /* port 18080 of a sandbox */
+    SB_SURFACE_PORT             /* any other port of a sandbox */
+} sb_surface_e;
+
+#define SB_PORT_EXECD   44772
+#define SB_PORT_EGRESS  18080
+
+/* Properties of an operation. */
+#define SB_OPF_MUTATES   0x0001u  /* M of the table; else it only reads */
+#define SB_OPF_STREAM    0x0002u  /* answers with execd's event stream (4) */
+#define SB_OPF_LONG      0x0004u  /* the answer may take unbounded time */
+#define SB_OPF_UPGRADE   0x0008u  /* a WebSocket */
+#define SB_OPF_JSON      0x0010u  /* JSON request body, read and judged first */
+#define SB_OPF_UPLOAD    0x0020u  /* multipart upload, 3.4 */
+#define SB_OPF_PATHS     0x0040u  /* every query `path` names a file */
+#define SB_OPF_PATH      0x0080u  /* the first query `path` names a file */
+#define SB_OPF_COMMAND   0x0100u  /* has a command_executions row */
+#define SB_OPF_FOLD      0x0200u  /* repeated polling is folded into a count */
+#define SB_OPF_OFF       0x0400u  /* not recorded unless asked for */
+#define SB_OPF_ANSWER    0x0800u  /* the JSON answer holds facts to record */
+#define SB_OPF_UNKNOWN   0x1000u  /* execd.unknown, lifecycle.unknown, ... */
+
+typedef struct {
+    const char  *name;      /* "command.execute" */
+    unsigned     flags;     /* SB_OPF_* */
+} sb_op_t;
+
+/* One row of the table: method, pattern -> operation.  In a pattern `*` is one
+ * segment without "/" that is kept as the route's argument, "**" is any rest
+ * (may be empty).  Lifecycle patterns have no /v1. */
+typedef struct {
+    sb_surface_e  surface;
+    const char   *method;   /* "GET"; "*" any */
+    const char   *pattern;  /* "/sandboxes/{id}/endpoints/{port}" */
+    const char   *op;       /* name */
+} sb_op_row_t;
+
+/* The whole table in order of matching, ended by a row whose op is NULL.
+ * Documentation and tests are made from it. */
+const sb_op_row_t *sb_op_rows(void);
+
+/* The properties of a named operation, or NULL.  Pointers are stable and may
+ * be compared. */
+const sb_op_t *sb_op_find(sb_str_t name);
+
+/* Number of operations and the operation with an index (0..n-1). */
+size_t sb_op_count(void);
+const sb_op_t *sb_op_at(size_t i);
+/* Index of an operation in that order. */
+size_t sb_op_index(const sb_op_t *op);
+
+/* Does a glob such as "file.*", "*", "sandbox.{get,list}" (only `*` is
+ * special) match an operation name? */
+bool sb_op_glob(sb_str_t glob, sb_str_t name);
+
+typedef struct {
+    const sb_op_t  *op;
+    sb_surface_e    surface;
+    bool            proxied;       /* came by /sandboxes/{id}/proxy/{port} */
+    bool            versioned;     /* had the /v1 prefix */
+    sb_str_t        sandbox;       /* decoded id; empty when the path has none */
+    uint32_t        carrier_port;  /* first port named; 0 when not proxied */
+    uint32_t        port;          /* after unwrapping nested /proxy/;
+                                      for endpoint.get the port asked for */
+    unsigned        nested;        /* levels unwrapped */
+    sb_str_t        path;          /* decoded path as the surface sees it
+                                      (inner path when proxied, without /v1
+                                      for lifecycle) */
+    size_t          rest;          /* offset in the raw target behind the
+                                      carrier's "/proxy/{port}": what is sent
+                                      to a learnt address begins here */
+    sb_str_t        arg;           /* {sid}, {name}, {x}, {cid}, {p}, decoded */
+    sb_str_t        query;         /* raw query without "?" */
+    const char     *reason;        /* on SB_AMBIGUOUS: what is ambiguous */
+} sb_route_t;
+
+/*
+ * Classifies one request.  `target` is the raw request target exactly as the
+ * client sent it (origin form; absolute form is SB_AMBIGUOUS), `upgrade` tells
+ * that it asks for a WebSocket.  Decoded slices point into `buf`, which must
+ * hold at least 2 * target.len + 64 bytes and outlive the route.
+ *
+ * SB_OK: route->op is set (unknown routes get lifecycle.unknown, execd.unknown,
+ * egress.unknown, proxy.http, proxy.ws).
+ * SB_AMBIGUOUS: refuse with 400; reason says why; op may be NULL.  On ports
+ * 44772, 18080 and lifecycle that is: "%" left after one decoding, an encoded
+ * "/", "?", "#", "%" or NUL or control character, a ".." or "." segment
+ * (encoded or not), "//", bad UTF-8, a raw control character or "\\", "#".  On
+ * user ports only what could leave the carrier is refused: the carrier prefix
+ * itself must be clean, and "..", decoded, in the rest is refused; everything
+ * else passes unchanged.  Bad or out-of-range ports (0, > 65535, > 10 digits)
+ * and more than 4 levels of nesting are ambiguous; a percent-encoded letter or
+ * digit is not.
+ */
+sb_rc_t sb_route(sb_route_t *route, sb_str_t method, sb_str_t target,
+    bool upgrade, char *buf, size_t size);
+
+/* Next pair of a raw query: cuts at "&" and at the first "=".  Returns false
+ * at the end.  name and value are raw. */
+bool sb_query_next(sb_str_t *query, sb_str_t *name, sb_str_t *value);
+
+/*
+ * Decodes one raw query component by Go's rules ("+" is a space, %XX) into
+ * dst, which must hold src.len bytes.  SB_AMBIGUOUS for a broken escape, a raw
+ * ";", NUL, or invalid UTF-8 after decoding.
+ */
+sb_rc_t sb_query_decode(char *dst, size_t *len, sb_str_t src);
+
+#endif /* SB_OPERATION_H_INCLUDED */

@@ -1,0 +1,43 @@
+/*
+ * Paths inside a sandbox as execd will understand them, judged lexically
+ * (design 7, field cases 5).  A verdict about text, never about symlinks.
+ */
+
+#ifndef SB_PATH_H_INCLUDED
+#define SB_PATH_H_INCLUDED
+
+#include "sb.h"
+
+/* What can be said about a path text; bits may be combined. */
+#define SB_PATH_RELATIVE   0x01u   /* does not begin with "/" */
+#define SB_PATH_CLIMBS     0x02u   /* has a ".." segment */
+#define SB_PATH_EXPANDS    0x04u   /* holds "$" or begins with "~" */
+#define SB_PATH_BACKSLASH  0x08u
+#define SB_PATH_NUL        0x10u
+#define SB_PATH_BAD_UTF8   0x20u
+#define SB_PATH_CONTROL    0x40u   /* a byte below 0x20 or 0x7f */
+#define SB_PATH_EMPTY      0x80u
+
+unsigned sb_path_flags(sb_str_t path);
+
+/*
+ * Lexical normal form of an absolute path: "//" and "." segments are dropped,
+ * a trailing slash too; ".." is SB_DECLINED (never resolved), so is a relative
+ * path.  dst must hold path.len + 1 bytes; it is NUL-terminated.
+ */
+sb_rc_t sb_path_normal(char *dst, size_t *len, sb_str_t path);
+
+/* Is the UTF-8 valid (no overlong forms, surrogates, or above U+10FFFF)? */
+bool sb_utf8_valid(sb_str_t s);
+
+/* The longest prefix of s, at most n bytes, that ends at a character border. */
+size_t sb_utf8_cut(sb_str_t s, size_t n);
+
+/*
+ * The directory name of a sandbox's history below HISTORY_PATH: the id itself
+ * when it matches [A-Za-z0-9][A-Za-z0-9._-]{0,127}, else "x-" and the
+ * lower-case hex SHA-256 of the id (design 5).  dst must hold 130 bytes.
+ */
+void sb_history_dir(char dst[130], sb_str_t sandbox);
+
+#endif /* SB_PATH_H_INCLUDED */

@@ -1,0 +1,94 @@
+/*
+ * Tokens: the file that holds their hashes, and endpoint tokens
+ * (design 4, 6, 7).
+ *
+ * The file is text, one token a line, "#" begins a comment line:
+ *
+ *   ID SHA256HEX [role=viewer|operator|admin] [actor=NAME] [type=user|agent|..]
+ *      [states-actors] [created=TIME] [expires=TIME]
+ *
+ * ID is [a-z0-9]{1,32}; SHA256HEX is the digest of the whole token text.  A
+ * token as people see it is "sbx_" + ID + "_" + 43 base64url characters
+ * (256 random bits), so that the row is found without comparing secrets.
+ */
+
+#ifndef SB_TOKEN_H_INCLUDED
+#define SB_TOKEN_H_INCLUDED
+
+#include "sb.h"
+
+#define SB_TOKEN_ID_MAX    32
+#define SB_TOKEN_NAME_MAX  128
+#define SB_TOKEN_TEXT_MAX  128
+
+typedef enum {
+    SB_ROLE_VIEWER = 0,
+    SB_ROLE_OPERATOR,
+    SB_ROLE_ADMIN
+} sb_role_e;
+
+typedef struct {
+    char       id[SB_TOKEN_ID_MAX + 1];
+    uint8_t    hash[32];
+    sb_role_e  role;
+    bool       states_actors;
+    char       actor[SB_TOKEN_NAME_MAX + 1];    /* may be empty */
+    char       type[33];                        /* may be empty */
+    uint64_t   expires_us;                      /* 0: never */
+} sb_token_t;
+
+typedef struct {
+    sb_token_t  *items;     /* malloc'd */
+    size_t       n;
+} sb_tokens_t;
+
+/* Parses the text of a token file.  On SB_ERROR `line` is the number of the bad
+ * line (from 1) and `why` a static sentence; unknown words are errors. */
+sb_rc_t sb_tokens_parse(sb_tokens_t *t, sb_str_t text, unsigned *line,
+    const char **why);
+void sb_tokens_free(sb_tokens_t *t);
+
+/* Makes a token: fills `token` (id, hash; the rest is the caller's) and writes
+ * the text into `text` (SB_TOKEN_TEXT_MAX bytes, NUL-terminated). */
+void sb_token_make(sb_token_t *token, char *text);
+
+/* One line of the file for a token, with "\n". */
+sb_rc_t sb_token_line(sb_buf_t *out, const sb_token_t *token, uint64_t now_us);
+
+/* The row of a presented token, or NULL (unknown, wrong, expired).  Constant
+ * time in the secret part. */
+const sb_token_t *sb_token_check(const sb_tokens_t *t, sb_str_t text,
+    uint64_t now_us);
+
+/*
+ * Endpoint tokens (design 6): handed out in rewritten endpoint answers, bound
+ * to one sandbox and port, and to the credential that asked.  Text:
+ * "sbe_" + base64url(claims) + "." + base64url(HMAC-SHA256), keyed by
+ * HMAC-SHA256(row hash, "sandbox endpoint token 1"): revoking the credential
+ * revokes them, and nothing has to be stored.
+ */
+typedef struct {
+    sb_str_t           sandbox;     /* decoded: points into the caller's buf */
+    uint32_t           port;
+    sb_str_t           actor_type;  /* as stated by who asked; may be empty */
+    sb_str_t           actor_id;
+    const sb_token_t  *row;
+} sb_endpoint_token_t;
+
+#define SB_ENDPOINT_TOKEN_MAX  1024
+
+/* Writes the token text, NUL-terminated, into text (SB_ENDPOINT_TOKEN_MAX).
+ * SB_LIMIT when the names do not fit. */
+sb_rc_t sb_endpoint_token_make(char *text, const sb_endpoint_token_t *e);
+
+/* Checks a presented text.  buf (SB_ENDPOINT_TOKEN_MAX bytes) receives what the
+ * slices point to.  SB_DECLINED: not of this form, forged, or its credential is
+ * gone or expired. */
+sb_rc_t sb_endpoint_token_check(sb_endpoint_token_t *e, const sb_tokens_t *t,
+    sb_str_t text, uint64_t now_us, char *buf);
+
+/* Does a text look like any token of ours (valid or not)?  Used for stripping
+ * towards sandboxes. */
+bool sb_token_like(sb_str_t text);
+
+#endif /* SB_TOKEN_H_INCLUDED */
