@@ -1,0 +1,44 @@
+/*
+ * WebSocket frames as they pass (RFC 6455 5): a reader for one direction that
+ * counts messages and looks into small text frames and close frames.  It never
+ * fails and holds 4 KiB at the most.
+ */
+
+#ifndef SB_WS_H_INCLUDED
+#define SB_WS_H_INCLUDED
+
+#include "sb.h"
+
+#define SB_WS_TEXT_MAX  4096
+
+typedef struct {
+    /* set by the reader */
+    uint64_t  frames;
+    uint64_t  payload;          /* payload bytes */
+    uint16_t  close_code;       /* 0: no close frame yet */
+    bool      closed;
+    bool      broken;           /* reserved bits or lengths: no longer read */
+
+    /* execd's terminal (5.3): {"type":"exit","exit_code":N} */
+    bool      has_exit;
+    int32_t   exit_code;
+
+    /* inside */
+    uint8_t   head[14];
+    uint8_t   head_len;
+    uint8_t   opcode;           /* of the message being read */
+    uint8_t   frame_opcode;
+    bool      fin;
+    uint8_t   mask[4];
+    bool      masked;
+    uint64_t  left;
+    uint64_t  offset;           /* in the frame, for the mask */
+    size_t    text_len;
+    bool      text_cut;
+    char      text[SB_WS_TEXT_MAX];
+} sb_ws_t;
+
+/* Zero-initialise an sb_ws_t, then feed it what passed in one direction. */
+void sb_ws_feed(sb_ws_t *ws, const void *p, size_t n);
+
+#endif /* SB_WS_H_INCLUDED */

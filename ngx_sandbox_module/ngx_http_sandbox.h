@@ -1,0 +1,377 @@
+/*
+ * What the files of the module share: configuration, the context of one
+ * operation, and the entry points of each facility.  The course of an
+ * operation is described in ngx_http_sandbox_operation.c.
+ */
+
+#ifndef _NGX_HTTP_SANDBOX_H_INCLUDED_
+#define _NGX_HTTP_SANDBOX_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "operation.h"
+#include "request.h"
+#include "multipart.h"
+#include "stream.h"
+#include "frame.h"
+#include "token.h"
+#include "digest.h"
+#include "id.h"
+#include "ws.h"
+
+
+#define NGX_HTTP_SANDBOX_OFF          0
+#define NGX_HTTP_SANDBOX_BEST_EFFORT  1
+#define NGX_HTTP_SANDBOX_STRICT       2
+
+#define NGX_HTTP_SANDBOX_ENDPOINTS_OFF      0
+#define NGX_HTTP_SANDBOX_ENDPOINTS_REWRITE  1
+#define NGX_HTTP_SANDBOX_ENDPOINTS_ALL      2
+
+#define NGX_HTTP_SANDBOX_HELPER_NONE  0
+#define NGX_HTTP_SANDBOX_HELPER_UNIX  1
+#define NGX_HTTP_SANDBOX_HELPER_EXEC  2
+
+/* the biggest frame the module makes; output goes in pieces of 16 KiB */
+#define NGX_HTTP_SANDBOX_SCRATCH  (512 * 1024)
+#define NGX_HTTP_SANDBOX_PIECE    16384
+
+#define ngx_http_sandbox_str(s)   sb_str((s)->data, (s)->len)
+
+
+/* one per nginx: http level */
+
+typedef struct {
+    ngx_uint_t        helper;           /* NGX_HTTP_SANDBOX_HELPER_* */
+    ngx_str_t         helper_path;      /* exec: the binary */
+    ngx_str_t         socket;           /* path of the helper's socket */
+    ngx_str_t         data;             /* sandbox_data */
+    ngx_str_t         history;          /* sandbox_history: provider | none */
+    ngx_str_t         history_path;
+    ngx_str_t         history_sync;     /* normal | full */
+    size_t            queue;            /* bytes kept per worker for the helper */
+    size_t            zone_size;        /* sandbox_endpoint_zone */
+    ngx_shm_zone_t   *zone;             /* learnt endpoints */
+
+    /* what an exec: helper is told, taken from the first sandbox location */
+    ngx_str_t         upstream_url;
+    ngx_str_t         api_key_file;
+
+    ngx_uint_t        locations;        /* with sandbox on */
+    ngx_uint_t        peer_upstreams;   /* upstream blocks with sandbox_peer */
+} ngx_http_sandbox_main_conf_t;
+
+
+typedef struct {
+    ngx_str_t         glob;
+    ngx_uint_t        mode;             /* NGX_HTTP_SANDBOX_OFF ... */
+} ngx_http_sandbox_record_t;
+
+
+/* sandbox_upstream URL */
+
+typedef struct {
+    ngx_str_t         url;              /* without a trailing slash */
+    ngx_str_t         host;             /* lower case, without port */
+    ngx_str_t         authority;        /* host[:port] as in the URL */
+    in_port_t         port;
+    ngx_addr_t       *addrs;
+    ngx_uint_t        naddrs;
+    ngx_uint_t        tls;
+} ngx_http_sandbox_upstream_t;
+
+
+typedef struct {
+    ngx_flag_t                    enable;
+    ngx_http_sandbox_upstream_t  *upstream;
+    ngx_str_t                     public;       /* HOST[:PORT][/PREFIX] */
+    ngx_array_t                  *hosts;        /* of ngx_str_t */
+    ngx_str_t                     api_key;
+    ngx_str_t                     api_key_file;
+    sb_tokens_t                  *tokens;
+    ngx_uint_t                    endpoints;
+    ngx_array_t                  *allow;        /* of ngx_cidr_t */
+    ngx_array_t                  *record;       /* ngx_http_sandbox_record_t */
+    u_char                       *modes;        /* by sb_op_index() */
+    off_t                         capture_limit;
+    size_t                        body_limit;
+    ngx_msec_t                    timeout;
+
+    ngx_http_complex_value_t     *actor_type;
+    ngx_http_complex_value_t     *actor_id;
+    ngx_http_complex_value_t     *thread;
+    ngx_http_complex_value_t     *run;
+    ngx_http_complex_value_t     *correlation;
+    ngx_http_complex_value_t     *parent;
+} ngx_http_sandbox_loc_conf_t;
+
+
+/* the straight road to a sandbox, copied out of the zone for one request */
+
+typedef struct {
+    struct sockaddr              *sockaddr;
+    socklen_t                     socklen;
+    ngx_str_t                     name;         /* address as text */
+    ngx_str_t                     host;         /* Host to send */
+    ngx_str_t                     path;         /* prefix of the URI, no "/" at
+                                                   its end */
+    ngx_str_t                     ingress_to;   /* OpenSandbox-Ingress-To */
+} ngx_http_sandbox_road_t;
+
+
+typedef struct ngx_http_sandbox_rewrite_s  ngx_http_sandbox_rewrite_t;
+typedef struct ngx_http_sandbox_tunnel_s   ngx_http_sandbox_tunnel_t;
+
+
+/* one operation */
+
+typedef struct {
+    ngx_queue_t                   queue;        /* among the waiters */
+    ngx_http_request_t           *request;
+
+    u_char                        id[16];
+    u_char                        id_text[SB_UUID_LEN + 1];
+    uint64_t                      started_us;
+    ngx_msec_t                    deadline;     /* while waiting */
+    uint64_t                      wait_seq;
+
+    sb_route_t                    route;
+    const sb_op_t                *op;           /* route.op, then refined */
+    sb_rc_t                       route_rc;
+    ngx_uint_t                    mode;         /* recording of this one */
+
+    /* who */
+    const sb_token_t             *token;
+    sb_endpoint_token_t           endpoint;     /* its row is NULL: none */
+    ngx_str_t                     actor_type;
+    ngx_str_t                     actor_id;
+    ngx_str_t                     thread;
+    ngx_str_t                     run;
+    ngx_str_t                     correlation;
+    ngx_str_t                     parent;
+    ngx_str_t                     identity;
+
+    /* request */
+    sb_request_t                 *facts;        /* freed with the pool */
+    sb_multipart_t               *multipart;
+    off_t                         bytes_in;
+
+    /* road */
+    ngx_http_sandbox_road_t      *road;         /* NULL: server proxy or
+                                                   lifecycle */
+    ngx_str_t                     upstream_uri;
+    ngx_str_t                     upstream_host;
+
+    /* answer */
+    sb_stream_t                  *stream;
+    sb_answer_t                  *answer;
+    const sb_answer_facts_t      *answer_facts;
+    sb_sha256_t                  *digest;
+    ngx_http_sandbox_rewrite_t   *rewrite;
+    ngx_http_sandbox_tunnel_t    *tunnel;
+    ngx_uint_t                    upstream_status;  /* 0: no answer */
+    off_t                         bytes_out;
+    off_t                         captured;
+    off_t                         std_total[2];
+    off_t                         output_dropped;
+    off_t                         output_lost;
+    ngx_str_t                     command_id;
+    ngx_str_t                     refusal;      /* envelope sent by us */
+    ngx_str_t                     error_code;   /* GATEWAY_* of our refusal */
+    const char                   *reason;       /* result.reason */
+
+    unsigned                      checked:1;    /* credentials looked at */
+    unsigned                      authenticated:1;
+    unsigned                      identity_bad:1;
+    unsigned                      begun:1;      /* BEGIN is queued */
+    unsigned                      lost:1;       /* BEGIN was not: a gap */
+    unsigned                      ended:1;
+    unsigned                      waiting:1;
+    unsigned                      acked:1;
+    unsigned                      failed:1;     /* could not be recorded */
+    unsigned                      body_started:1;
+    unsigned                      body_done:1;
+    unsigned                      judged:1;     /* ready to be forwarded */
+    unsigned                      refused:1;
+    unsigned                      too_large:1;
+    unsigned                      replace:1;    /* our envelope as the body */
+    unsigned                      replaced:1;
+    unsigned                      tapped:1;     /* header filter has run */
+    unsigned                      last:1;       /* the whole answer passed */
+    unsigned                      multipart_bad:1;
+    unsigned                      upgrade:1;    /* asks for a WebSocket */
+} ngx_http_sandbox_ctx_t;
+
+
+extern ngx_module_t  ngx_http_sandbox_module;
+
+
+/* ngx_http_sandbox_operation.c */
+ngx_int_t ngx_http_sandbox_access_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_sandbox_precontent_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_sandbox_log_handler(ngx_http_request_t *r);
+/* The context of a request, also after an internal redirect; NULL when the
+ * request is none of ours. */
+ngx_http_sandbox_ctx_t *ngx_http_sandbox_get_ctx(ngx_http_request_t *r);
+/* The same, made when it is missing; NULL without memory. */
+ngx_http_sandbox_ctx_t *ngx_http_sandbox_make_ctx(ngx_http_request_t *r);
+/* Called by the helper client: the frame waited for is in the journal (rc
+ * NGX_OK), could not be (NGX_ERROR), or was not in time (NGX_ABORT). */
+void ngx_http_sandbox_resume(ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc);
+
+/* ngx_http_sandbox_auth.c: credentials, Host, who acts, headers upstream */
+void ngx_http_sandbox_authenticate(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+ngx_int_t ngx_http_sandbox_host_allowed(ngx_http_request_t *r);
+ngx_int_t ngx_http_sandbox_identify(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+ngx_int_t ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+
+/* ngx_http_sandbox_refuse.c */
+/* Sends the envelope {"code","message","details"} and finalizes; returns what
+ * the phase handler has to return.  details is JSON or empty. */
+ngx_int_t ngx_http_sandbox_refuse(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_uint_t status, const char *code,
+    const char *message, ngx_str_t *details);
+/* The envelope in place of nginx's own error page: called by the header filter
+ * for a special response. */
+ngx_int_t ngx_http_sandbox_replace_error(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+
+/* ngx_http_sandbox_body.c: request bodies */
+ngx_int_t ngx_http_sandbox_read_body(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+ngx_int_t ngx_http_sandbox_request_body_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+extern ngx_http_request_body_filter_pt  ngx_http_sandbox_next_request_body_filter;
+
+/* ngx_http_sandbox_response.c: taps */
+ngx_int_t ngx_http_sandbox_header_filter(ngx_http_request_t *r);
+ngx_int_t ngx_http_sandbox_body_filter(ngx_http_request_t *r, ngx_chain_t *in);
+extern ngx_http_output_header_filter_pt  ngx_http_sandbox_next_header_filter;
+extern ngx_http_output_body_filter_pt    ngx_http_sandbox_next_body_filter;
+
+/* ngx_http_sandbox_tunnel.c: what passes after 101 */
+ngx_int_t ngx_http_sandbox_tunnel_open(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+struct ngx_http_sandbox_tunnel_s {
+    ngx_send_pt                   client_send;
+    ngx_send_pt                   upstream_send;
+    ngx_connection_t             *client;
+    ngx_connection_t             *upstream;
+    sb_ws_t                       from_upstream;
+    sb_ws_t                       from_client;
+    off_t                         bytes_in;     /* client to upstream */
+    off_t                         bytes_out;
+};
+
+/* ngx_http_sandbox_record.c: frames of one operation */
+ngx_int_t ngx_http_sandbox_record_begin(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+ngx_int_t ngx_http_sandbox_record_facts(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+void ngx_http_sandbox_record_output(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t fd,
+    const char *p, size_t n);
+void ngx_http_sandbox_record_flush(ngx_http_sandbox_ctx_t *ctx);
+void ngx_http_sandbox_record_end(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+void ngx_http_sandbox_record_seen(ngx_http_sandbox_ctx_t *ctx);
+/* What has been told of the capture limit for the location of a context. */
+
+/* ngx_http_sandbox_helper.c: the connections to the helper, one set a worker */
+ngx_int_t ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
+    ngx_http_sandbox_main_conf_t *mcf);
+void ngx_http_sandbox_helper_exit(ngx_cycle_t *cycle);
+/* Copies a frame into the queue; the header's seq is filled in.  Returns the
+ * seq, or 0 when there is no room (or the helper is away for longer than
+ * `timeout` and the frame begins an operation). reserve: may use the room kept
+ * for ends. */
+uint64_t ngx_http_sandbox_helper_send(u_char *frame, size_t len,
+    ngx_uint_t reserve);
+/* Is the helper known to be away for longer than timeout ms? */
+ngx_uint_t ngx_http_sandbox_helper_away(ngx_msec_t timeout);
+/* Waits for the ACK of ctx->wait_seq; resumed by ngx_http_sandbox_resume(). */
+void ngx_http_sandbox_helper_wait(ngx_http_sandbox_ctx_t *ctx,
+    ngx_msec_t timeout);
+void ngx_http_sandbox_helper_forget(ngx_http_sandbox_ctx_t *ctx);
+/* One operation of this sandbox (empty: none) could not be recorded. */
+void ngx_http_sandbox_helper_gap(sb_str_t sandbox, const char *reason);
+/* Asks the helper to GET target from upstream; done is called once with the
+ * status (0: failed) and body, unless 0 was returned (cannot be asked now). */
+typedef void (*ngx_http_sandbox_fetched_pt)(void *data, ngx_uint_t status,
+    ngx_str_t *body);
+ngx_uint_t ngx_http_sandbox_helper_fetch(ngx_str_t *target,
+    ngx_http_sandbox_fetched_pt done, void *data);
+
+/* ngx_http_sandbox_manager.c: exec: helper in the cache manager's slot */
+ngx_int_t ngx_http_sandbox_manager_add(ngx_conf_t *cf,
+    ngx_http_sandbox_main_conf_t *mcf);
+
+/* ngx_http_sandbox_endpoint.c: learnt addresses in shared memory (design 6) */
+char *ngx_http_sandbox_endpoint_zone(ngx_conf_t *cf,
+    ngx_http_sandbox_main_conf_t *mcf);
+/* Finds the road for ctx->route (sandbox, carrier_port): sets ctx->road and
+ * returns NGX_OK, or NGX_DECLINED.  Asks for a refresh when it is due. */
+ngx_int_t ngx_http_sandbox_endpoint_find(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+/* Takes what upstream named for (sandbox, port) in an answer to a plain
+ * endpoints request. */
+void ngx_http_sandbox_endpoint_learn(ngx_http_sandbox_main_conf_t *mcf,
+    ngx_http_sandbox_loc_conf_t *lcf, ngx_log_t *log, sb_str_t sandbox,
+    uint32_t port, ngx_str_t *body);
+/* Drops all addresses of a sandbox, or one (port != 0). */
+void ngx_http_sandbox_endpoint_drop(ngx_http_sandbox_main_conf_t *mcf,
+    sb_str_t sandbox, uint32_t port);
+/* The sandbox is gone for good: its addresses and endpoint tokens end. */
+void ngx_http_sandbox_endpoint_gone(ngx_http_sandbox_main_conf_t *mcf,
+    sb_str_t sandbox);
+ngx_uint_t ngx_http_sandbox_endpoint_is_gone(ngx_http_sandbox_main_conf_t *mcf,
+    sb_str_t sandbox);
+/* Upstream said when it expires (0: never). */
+void ngx_http_sandbox_endpoint_expires(ngx_http_sandbox_main_conf_t *mcf,
+    sb_str_t sandbox, uint64_t expires_us);
+
+/* ngx_http_sandbox_rewrite.c: the endpoints answer, the one body we change */
+/* Header filter: NGX_OK when the answer is held from now on (do not pass the
+ * header on), NGX_DECLINED when it passes unchanged. */
+ngx_int_t ngx_http_sandbox_rewrite_header(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+/* Body filter while it is held: passes header and body on when it is whole. */
+ngx_int_t ngx_http_sandbox_rewrite_body(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_chain_t *in);
+
+/* ngx_http_sandbox_peer.c: sandbox_peer in an upstream block */
+char *ngx_http_sandbox_peer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* ngx_http_sandbox_variables.c */
+ngx_int_t ngx_http_sandbox_add_variables(ngx_conf_t *cf);
+
+/* ngx_http_sandbox_conf.c: directives that need more than a slot */
+char *ngx_http_sandbox_conf_helper(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_sandbox_conf_upstream(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_sandbox_conf_public(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_sandbox_conf_api_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_sandbox_conf_tokens(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_sandbox_conf_allow(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_sandbox_conf_record(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_sandbox_conf_history(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+/* Fills lcf->modes from the defaults of design 2 and the rules. */
+char *ngx_http_sandbox_conf_modes(ngx_conf_t *cf,
+    ngx_http_sandbox_loc_conf_t *lcf);
+char *ngx_http_sandbox_conf_main(ngx_conf_t *cf,
+    ngx_http_sandbox_main_conf_t *mcf);
+
+
+#endif /* _NGX_HTTP_SANDBOX_H_INCLUDED_ */
