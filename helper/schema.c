@@ -1,0 +1,339 @@
+#include "schema.h"
+
+#include "digest.h"
+
+#include <stdio.h>
+
+
+static const char  schema_format[] =
+    "create table if not exists history_meta("
+        "key TEXT PRIMARY KEY, value TEXT NOT NULL);"
+
+    "create table if not exists history_events("
+        "seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+        "event_id TEXT NOT NULL UNIQUE,"
+        "provider_key TEXT NOT NULL,"
+        "sandbox_id TEXT NOT NULL,"
+        "sandbox_instance_id TEXT NOT NULL,"
+        "source TEXT NOT NULL DEFAULT 'sdk',"
+        "actor_type TEXT NOT NULL,"
+        "actor_id TEXT,"
+        "thread_id TEXT,"
+        "run_id TEXT,"
+        "correlation_id TEXT,"
+        "operation_type TEXT NOT NULL,"
+        "status TEXT NOT NULL,"
+        "occurred_at TEXT NOT NULL,"
+        "completed_at TEXT,"
+        "duration_ms INTEGER,"
+        "request_json TEXT,"
+        "result_json TEXT,"
+        "schema_version INTEGER NOT NULL DEFAULT 1);"
+    "create index if not exists idx_history_sandbox_seq on history_events("
+        "provider_key, sandbox_id, sandbox_instance_id, seq);"
+    "create index if not exists idx_history_run on history_events("
+        "thread_id, run_id, seq);"
+    "create index if not exists idx_history_operation on history_events("
+        "operation_type, status, seq);"
+
+    "create table if not exists history_changes("
+        "seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+        "change_id TEXT NOT NULL UNIQUE,"
+        "event_id TEXT NOT NULL,"
+        "change_type TEXT NOT NULL CHECK(change_type IN ('created',"
+            "'output_appended','completed','storage_state_changed')),"
+        "changed_at TEXT NOT NULL,"
+        "schema_version INTEGER NOT NULL DEFAULT 1);"
+    "create index if not exists idx_history_changes_event on "
+        "history_changes(event_id, seq);"
+
+    "create table if not exists command_executions("
+        "event_id TEXT PRIMARY KEY REFERENCES history_events(event_id) "
+            "ON DELETE CASCADE,"
+        "command TEXT NOT NULL,"
+        "cwd TEXT NOT NULL,"
+        "environment_json TEXT,"
+        "timeout_ms INTEGER,"
+        "exit_code INTEGER,"
+        "provider_command_id TEXT,"
+        "output_complete INTEGER NOT NULL DEFAULT 1,"
+        "history_storage_state TEXT NOT NULL DEFAULT 'complete');"
+
+    "create table if not exists command_output_chunks("
+        "id INTEGER PRIMARY KEY AUTOINCREMENT,"
+        "event_id TEXT NOT NULL REFERENCES history_events(event_id) "
+            "ON DELETE CASCADE,"
+        "stream TEXT NOT NULL CHECK(stream IN ('stdout','stderr')),"
+        "chunk_index INTEGER NOT NULL,"
+        "data BLOB NOT NULL,"
+        "encoding TEXT NOT NULL DEFAULT 'identity' "
+            "CHECK(encoding IN ('identity','gzip','zlib')),"
+        "original_size INTEGER NOT NULL,"
+        "created_at TEXT NOT NULL,"
+        "UNIQUE(event_id, stream, chunk_index));"
+    "create index if not exists idx_command_output_chunks on "
+        "command_output_chunks(event_id, stream, chunk_index);"
+
+    "create table if not exists file_operations("
+        "event_id TEXT PRIMARY KEY REFERENCES history_events(event_id) "
+            "ON DELETE CASCADE,"
+        "path TEXT NOT NULL,"
+        "old_path TEXT,"
+        "change_type TEXT NOT NULL,"
+        "before_hash TEXT,"
+        "after_hash TEXT,"
+        "before_size INTEGER,"
+        "after_size INTEGER,"
+        "diff_data BLOB,"
+        "diff_encoding TEXT CHECK(diff_encoding IS NULL OR "
+            "diff_encoding IN ('identity','gzip','zlib')),"
+        "diff_complete INTEGER NOT NULL DEFAULT 1);"
+
+    "create table if not exists history_consumers("
+        "consumer_id TEXT PRIMARY KEY,"
+        "acknowledged_seq INTEGER NOT NULL DEFAULT 0,"
+        "updated_at TEXT NOT NULL);"
+
+    "create table if not exists history_leases("
+        "resource_key TEXT PRIMARY KEY,"
+        "owner_id TEXT NOT NULL,"
+        "expires_at TEXT NOT NULL,"
+        "updated_at TEXT NOT NULL);"
+
+    "pragma user_version = 1;";
+
+
+#define EVENT_KEY                                                            \
+    "event_id TEXT PRIMARY KEY REFERENCES history_events(event_id) "         \
+    "ON DELETE CASCADE,"
+
+static const char  schema_gateway[] =
+    "create table if not exists gateway_state("
+        "key TEXT PRIMARY KEY, value NOT NULL);"
+
+    "create table if not exists gateway_records("
+        "event_id TEXT PRIMARY KEY,"
+        "seq INTEGER NOT NULL UNIQUE,"
+        "cursor INTEGER NOT NULL,"
+        "moved_to TEXT);"
+
+    "create table if not exists gateway_wire("
+        EVENT_KEY
+        "sandbox TEXT,"
+        "method TEXT,"
+        "path TEXT,"
+        "port INTEGER,"
+        "client TEXT,"
+        "agent TEXT,"
+        "request_id TEXT,"
+        "http_status INTEGER,"
+        "upstream_status INTEGER,"
+        "upstream TEXT,"
+        "route TEXT,"
+        "bytes_in INTEGER,"
+        "bytes_out INTEGER,"
+        "duration_us INTEGER,"
+        "identity TEXT,"
+        "parent TEXT,"
+        "error_code TEXT,"
+        "reason TEXT,"
+        "record TEXT,"
+        "files_total INTEGER,"
+        "foldable INTEGER NOT NULL DEFAULT 0);"
+
+    "create table if not exists gateway_files("
+        "event_id TEXT NOT NULL REFERENCES history_events(event_id) "
+            "ON DELETE CASCADE,"
+        "n INTEGER NOT NULL,"
+        "path TEXT NOT NULL,"
+        "old_path TEXT,"
+        "size INTEGER,"
+        "sha256 TEXT,"
+        "mode INTEGER,"
+        "flags INTEGER NOT NULL DEFAULT 0,"
+        "PRIMARY KEY(event_id, n));"
+    "create index if not exists idx_gateway_files_path on "
+        "gateway_files(path);"
+
+    "create table if not exists gateway_output("
+        "event_id TEXT NOT NULL REFERENCES history_events(event_id) "
+            "ON DELETE CASCADE,"
+        "ord INTEGER NOT NULL,"
+        "stream TEXT NOT NULL,"
+        "chunk_index INTEGER NOT NULL,"
+        "offset INTEGER NOT NULL,"
+        "length INTEGER NOT NULL,"
+        "at TEXT NOT NULL,"
+        "cursor INTEGER NOT NULL,"
+        "PRIMARY KEY(event_id, ord)) WITHOUT ROWID;"
+
+    "create table if not exists gateway_folded("
+        EVENT_KEY
+        "count INTEGER NOT NULL,"
+        "last_at TEXT NOT NULL,"
+        "cursor INTEGER NOT NULL);"
+
+    "create table if not exists gateway_gaps("
+        EVENT_KEY
+        "cursor INTEGER NOT NULL,"
+        "operations INTEGER NOT NULL,"
+        "output_bytes INTEGER NOT NULL,"
+        "from_at TEXT NOT NULL,"
+        "to_at TEXT NOT NULL,"
+        "reason TEXT);"
+
+    "create table if not exists gateway_detached("
+        EVENT_KEY
+        "command_id TEXT,"
+        "since TEXT NOT NULL,"
+        "reason TEXT,"
+        "ended_at TEXT);"
+
+    "create table if not exists gateway_held("
+        EVENT_KEY
+        "sandbox TEXT NOT NULL);"
+    "create index if not exists idx_gateway_held on gateway_held(sandbox);"
+
+    "create table if not exists gateway_pending("
+        "event_id TEXT PRIMARY KEY,"
+        "cursor INTEGER NOT NULL,"
+        "frames BLOB NOT NULL);";
+
+
+/* The 24 persisted fields of HistoryConfig with their defaults (format 7.1),
+ * in canonical form. */
+static const char  schema_config[] =
+    "{\"capture_stderr\":true,\"capture_stdout\":true,"
+    "\"cleanup_interval_operations\":100,"
+    "\"cleanup_min_interval_seconds\":3600,"
+    "\"cleanup_on_connect\":true,"
+    "\"compression\":\"identity\",\"compression_level\":1,"
+    "\"compression_min_bytes\":4096,"
+    "\"consumer_active_ttl_days\":30,"
+    "\"helper_envelope_max_bytes\":1048576,"
+    "\"helper_query_max_bytes\":4194304,"
+    "\"max_database_bytes\":134217728,"
+    "\"max_operation_output_bytes\":16777216,"
+    "\"output_chunk_bytes\":16384,\"output_flush_bytes\":32768,"
+    "\"output_flush_interval_ms\":50,"
+    "\"output_queue_max_bytes\":4194304,"
+    "\"output_queue_max_chunks\":256,"
+    "\"output_write_timeout_seconds\":10.0,"
+    "\"overflow_policy\":\"delete_oldest\","
+    "\"sqlite_busy_timeout_ms\":5000,\"sqlite_cache_bytes\":4194304,"
+    "\"stale_started_after_seconds\":300,\"ttl_days\":7}";
+
+
+int
+schema_create(sqlite3 *db)
+{
+    int  rc;
+
+    rc = sqlite3_exec(db, schema_format, NULL, NULL, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    return sqlite3_exec(db, schema_gateway, NULL, NULL, NULL);
+}
+
+
+int
+schema_write_meta(sqlite3 *db, const schema_identity_t *id)
+{
+    int            rc;
+    size_t         i;
+    sqlite3_stmt  *st;
+
+    const struct {
+        const char  *key;
+        const char  *value;
+    } rows[] = {
+        { "schema_version", "1" },
+        { "provider_key", SCHEMA_PROVIDER_KEY },
+        { "sandbox_id", id->sandbox },
+        { "sandbox_instance_id", id->instance },
+        { "created_at", id->now },
+        { "sdk_version", SCHEMA_SDK_VERSION },
+        { "history_config_version", "1" },
+        { "history_config_revision", "0" },
+        { "history_config_json", schema_config },
+        { "history_config_updated_at", id->now },
+        { "history_config_updated_by", "sdk:initialize" },
+        { "sandbox_name", id->name }
+    };
+
+    rc = sqlite3_prepare_v2(db, "insert or ignore into history_meta(key, value)"
+                            " values(?1, ?2)", -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+
+        if (rows[i].value == NULL) {
+            continue;
+        }
+
+        sqlite3_bind_text(st, 1, rows[i].key, -1, SQLITE_STATIC);
+        sqlite3_bind_text(st, 2, rows[i].value, -1, SQLITE_STATIC);
+
+        (void) sqlite3_step(st);
+
+        rc = sqlite3_reset(st);
+        if (rc != SQLITE_OK) {
+            break;
+        }
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc;
+}
+
+
+void
+schema_legacy_instance(char dst[SCHEMA_LEGACY_LEN + 1], sb_str_t sandbox)
+{
+    char          hex[65];
+    uint8_t       hash[32];
+    sb_sha256_t  *h;
+
+    h = sb_sha256_new();
+
+    if (h == NULL) {
+        memset(hash, 0, sizeof(hash));
+
+    } else {
+        sb_sha256_add(h, SCHEMA_PROVIDER_KEY ":",
+                      sizeof(SCHEMA_PROVIDER_KEY ":") - 1);
+        sb_sha256_add(h, sandbox.data, sandbox.len);
+        sb_sha256_final(h, hash);
+    }
+
+    sb_hex(hex, hash, sizeof(hash));
+    (void) snprintf(dst, SCHEMA_LEGACY_LEN + 1, "legacy-%.32s", hex);
+}
+
+
+int
+schema_pragmas(sqlite3 *db, bool writer)
+{
+    int  rc;
+
+    rc = sqlite3_busy_timeout(db, 5000);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    /* auto_vacuum works only before the first table, and before WAL */
+    return sqlite3_exec(db, writer ? "pragma auto_vacuum = incremental;"
+                                     "pragma journal_mode = wal;"
+                                     "pragma synchronous = normal;"
+                                     "pragma foreign_keys = on;"
+                                     "pragma wal_autocheckpoint = 1000;"
+                                     "pragma cache_size = -256;"
+                                   : "pragma foreign_keys = on;"
+                                     "pragma query_only = on;",
+                        NULL, NULL, NULL);
+}
