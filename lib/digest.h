@@ -14,19 +14,24 @@ void sb_sha256_add(sb_sha256_t *h, const void *p, size_t n);
 void sb_sha256_final(sb_sha256_t *h, uint8_t out[32]);
 void sb_sha256_free(sb_sha256_t *h);
 
-/* One shot. */
+/* One shot.  All of these abort the process when libcrypto fails: a digest that
+ * was not made must never be compared with anything. */
 void sb_sha256(uint8_t out[32], sb_str_t data);
 void sb_hmac_sha256(uint8_t out[32], sb_str_t key, sb_str_t data);
 
 /* CRC-32C (Castagnoli), the journal's checksum.  crc is 0 at first. */
 uint32_t sb_crc32c(uint32_t crc, const void *p, size_t n);
+/* The same without the processor's instruction (what other machines run). */
+uint32_t sb_crc32c_portable(uint32_t crc, const void *p, size_t n);
 
-/* Lower-case hex; dst gets 2n bytes and a NUL. */
+/* Lower-case hex; dst gets 2n bytes and a NUL.  sb_unhex() takes either case
+ * and wants exactly 2n digits, else SB_ERROR. */
 void sb_hex(char *dst, const uint8_t *p, size_t n);
 sb_rc_t sb_unhex(uint8_t *dst, size_t n, sb_str_t hex);
 
 /* Base64url without padding.  dst of encode: (n * 4 + 2) / 3 + 1 bytes, NUL-
- * terminated; dst of decode: len * 3 / 4 bytes.  Decode is strict. */
+ * terminated; dst of decode: len * 3 / 4 bytes.  Decode is strict: SB_ERROR for
+ * other characters, an impossible length or unused bits that are not zero. */
 size_t sb_b64url(char *dst, const uint8_t *p, size_t n);
 sb_rc_t sb_unb64url(uint8_t *dst, size_t *n, sb_str_t text);
 

@@ -18,7 +18,8 @@ typedef struct {
 
 /* Next UUIDv7 (history format 15.3): 48-bit Unix milliseconds, then a 74-bit
  * counter with a random start in each new millisecond, +1 within it; the last
- * millisecond is used again when the clock goes back.  `now_us` is Unix time
+ * millisecond is used again when the clock goes back, the next one when the
+ * counter is full: ids of one generator always grow.  `now_us` is Unix time
  * in microseconds. */
 void sb_uuid7(sb_uuid7_t *g, uint64_t now_us, uint8_t out[16]);
 
@@ -27,9 +28,12 @@ void sb_uuid_text(char dst[SB_UUID_LEN + 1], const uint8_t id[16]);
 /* Parses that form in either case.  SB_ERROR when it is anything else. */
 sb_rc_t sb_uuid_parse(uint8_t id[16], sb_str_t text);
 
-/* Unix microseconds -> "YYYY-MM-DDTHH:MM:SS.ffffffZ", NUL-terminated. */
+/* Unix microseconds -> "YYYY-MM-DDTHH:MM:SS.ffffffZ", NUL-terminated.  Times
+ * after the year 9999 become its last microsecond. */
 void sb_time_text(char dst[SB_TIME_LEN + 1], uint64_t us);
-/* The reverse, with 0, 3, 6 or 9 digits and `Z` or a numeric offset. */
+/* The reverse, with no or 1 to 9 digits (Go leaves trailing zeros out; below a
+ * microsecond they are cut) and `Z` or an offset such as +05:30.  SB_ERROR for
+ * anything else, a time before 1970 and a leap second. */
 sb_rc_t sb_time_parse(uint64_t *us, sb_str_t text);
 
 /* Now, in Unix microseconds. */

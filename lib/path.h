@@ -10,7 +10,7 @@
 
 /* What can be said about a path text; bits may be combined. */
 #define SB_PATH_RELATIVE   0x01u   /* does not begin with "/" */
-#define SB_PATH_CLIMBS     0x02u   /* has a ".." segment */
+#define SB_PATH_CLIMBS     0x02u   /* has a ".." segment; "\" parts too */
 #define SB_PATH_EXPANDS    0x04u   /* holds "$" or begins with "~" */
 #define SB_PATH_BACKSLASH  0x08u
 #define SB_PATH_NUL        0x10u
@@ -23,14 +23,16 @@ unsigned sb_path_flags(sb_str_t path);
 /*
  * Lexical normal form of an absolute path: "//" and "." segments are dropped,
  * a trailing slash too; ".." is SB_DECLINED (never resolved), so is a relative
- * path.  dst must hold path.len + 1 bytes; it is NUL-terminated.
+ * path and one with a NUL.  dst must hold path.len + 1 bytes; it is
+ * NUL-terminated.
  */
 sb_rc_t sb_path_normal(char *dst, size_t *len, sb_str_t path);
 
 /* Is the UTF-8 valid (no overlong forms, surrogates, or above U+10FFFF)? */
 bool sb_utf8_valid(sb_str_t s);
 
-/* The longest prefix of s, at most n bytes, that ends at a character border. */
+/* Length of the longest prefix of s, at most n bytes, that ends at a character
+ * border.  What is no UTF-8 there is cut at n. */
 size_t sb_utf8_cut(sb_str_t s, size_t n);
 
 /*

@@ -1,0 +1,388 @@
+#include "digest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#define SB_CRC32C_SSE42  1
+#endif
+
+#define SB_CRC32C_POLY  0x82f63b78u     /* reflected */
+
+
+static uint32_t sb_crc32c_table[8][256];
+#if (SB_CRC32C_SSE42)
+static bool     sb_crc32c_sse42;
+#endif
+
+
+/* A digest that cannot be made must never be taken for one that was. */
+static void
+sb_digest_check(bool ok)
+{
+    if (!ok) {
+        fputs("libcrypto cannot compute a SHA-256 digest\n", stderr);
+        abort();
+    }
+}
+
+
+/* Fetched once: the implicit fetch of EVP_sha256() costs more than the digest
+ * of a short text does. */
+static const EVP_MD *
+sb_sha256_md(void)
+{
+    static EVP_MD  *cached;
+    EVP_MD         *md, *none;
+
+    md = __atomic_load_n(&cached, __ATOMIC_ACQUIRE);
+    if (md != NULL) {
+        return md;
+    }
+
+    md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    sb_digest_check(md != NULL);
+
+    none = NULL;
+
+    if (!__atomic_compare_exchange_n(&cached, &none, md, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    {
+        EVP_MD_free(md);
+        md = none;
+    }
+
+    return md;
+}
+
+
+sb_sha256_t *
+sb_sha256_new(void)
+{
+    EVP_MD_CTX  *ctx;
+
+    ctx = EVP_MD_CTX_new();
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    if (EVP_DigestInit_ex(ctx, sb_sha256_md(), NULL) != 1) {
+        EVP_MD_CTX_free(ctx);
+        return NULL;
+    }
+
+    return (sb_sha256_t *) ctx;
+}
+
+
+void
+sb_sha256_add(sb_sha256_t *h, const void *p, size_t n)
+{
+    if (n) {
+        sb_digest_check(EVP_DigestUpdate((EVP_MD_CTX *) h, p, n) == 1);
+    }
+}
+
+
+void
+sb_sha256_final(sb_sha256_t *h, uint8_t out[32])
+{
+    sb_digest_check(EVP_DigestFinal_ex((EVP_MD_CTX *) h, out, NULL) == 1);
+    EVP_MD_CTX_free((EVP_MD_CTX *) h);
+}
+
+
+void
+sb_sha256_free(sb_sha256_t *h)
+{
+    EVP_MD_CTX_free((EVP_MD_CTX *) h);
+}
+
+
+void
+sb_sha256(uint8_t out[32], sb_str_t data)
+{
+    sb_digest_check(EVP_Digest(data.len ? data.data : "", data.len, out, NULL,
+                               sb_sha256_md(), NULL) == 1);
+}
+
+
+void
+sb_hmac_sha256(uint8_t out[32], sb_str_t key, sb_str_t data)
+{
+    const char           *k;
+    const unsigned char  *d;
+
+    /* NULL has meanings of its own in HMAC() */
+    k = key.len ? key.data : "";
+    d = (const unsigned char *) (data.len ? data.data : "");
+
+    sb_digest_check(key.len <= INT32_MAX
+                    && HMAC(sb_sha256_md(), k, (int) key.len, d, data.len, out,
+                            NULL) != NULL);
+}
+
+
+__attribute__((constructor))
+static void
+sb_crc32c_init(void)
+{
+    uint32_t  c;
+
+    for (unsigned i = 0; i < 256; i++) {
+        c = i;
+
+        for (unsigned k = 0; k < 8; k++) {
+            c = (c & 1) ? (c >> 1) ^ SB_CRC32C_POLY : c >> 1;
+        }
+
+        sb_crc32c_table[0][i] = c;
+    }
+
+    for (unsigned i = 0; i < 256; i++) {
+        for (unsigned t = 1; t < 8; t++) {
+            c = sb_crc32c_table[t - 1][i];
+            sb_crc32c_table[t][i] = (c >> 8) ^ sb_crc32c_table[0][c & 0xff];
+        }
+    }
+
+#if (SB_CRC32C_SSE42)
+    __builtin_cpu_init();
+    sb_crc32c_sse42 = __builtin_cpu_supports("sse4.2") != 0;
+#endif
+}
+
+
+#if (SB_CRC32C_SSE42)
+
+__attribute__((target("sse4.2")))
+static uint32_t
+sb_crc32c_hardware(uint32_t crc, const uint8_t *p, size_t n)
+{
+    uint64_t  c, word;
+
+    c = crc;
+
+    for ( /* void */ ; n >= 8; n -= 8, p += 8) {
+        memcpy(&word, p, 8);
+        c = _mm_crc32_u64(c, word);
+    }
+
+    for ( /* void */ ; n; n--, p++) {
+        c = _mm_crc32_u8((uint32_t) c, *p);
+    }
+
+    return (uint32_t) c;
+}
+
+#endif
+
+
+/* Eight bytes a step, one table each; byte order does not matter. */
+uint32_t
+sb_crc32c_portable(uint32_t crc, const void *data, size_t n)
+{
+    uint32_t        c;
+    const uint8_t  *p;
+
+    c = ~crc;
+    p = data;
+
+    for ( /* void */ ; n >= 8; n -= 8, p += 8) {
+        c ^= (uint32_t) p[0] | (uint32_t) p[1] << 8 | (uint32_t) p[2] << 16
+             | (uint32_t) p[3] << 24;
+
+        c = sb_crc32c_table[7][c & 0xff]
+            ^ sb_crc32c_table[6][c >> 8 & 0xff]
+            ^ sb_crc32c_table[5][c >> 16 & 0xff]
+            ^ sb_crc32c_table[4][c >> 24]
+            ^ sb_crc32c_table[3][p[4]]
+            ^ sb_crc32c_table[2][p[5]]
+            ^ sb_crc32c_table[1][p[6]]
+            ^ sb_crc32c_table[0][p[7]];
+    }
+
+    for ( /* void */ ; n; n--, p++) {
+        c = (c >> 8) ^ sb_crc32c_table[0][(c ^ *p) & 0xff];
+    }
+
+    return ~c;
+}
+
+
+uint32_t
+sb_crc32c(uint32_t crc, const void *p, size_t n)
+{
+#if (SB_CRC32C_SSE42)
+    if (sb_crc32c_sse42) {
+        return ~sb_crc32c_hardware(~crc, p, n);
+    }
+#endif
+
+    return sb_crc32c_portable(crc, p, n);
+}
+
+
+void
+sb_hex(char *dst, const uint8_t *p, size_t n)
+{
+    static const char  digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < n; i++) {
+        *dst++ = digits[p[i] >> 4];
+        *dst++ = digits[p[i] & 15];
+    }
+
+    *dst = '\0';
+}
+
+
+static int
+sb_hex_value(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+
+    if (c >= 'A' && c <= 'F') {
+        return c - 'A' + 10;
+    }
+
+    return -1;
+}
+
+
+sb_rc_t
+sb_unhex(uint8_t *dst, size_t n, sb_str_t hex)
+{
+    int  hi, lo;
+
+    if (hex.len % 2 || hex.len / 2 != n) {
+        return SB_ERROR;
+    }
+
+    for (size_t i = 0; i < n; i++) {
+        hi = sb_hex_value(hex.data[2 * i]);
+        lo = sb_hex_value(hex.data[2 * i + 1]);
+
+        if (hi < 0 || lo < 0) {
+            return SB_ERROR;
+        }
+
+        dst[i] = (uint8_t) (hi << 4 | lo);
+    }
+
+    return SB_OK;
+}
+
+
+size_t
+sb_b64url(char *dst, const uint8_t *p, size_t n)
+{
+    static const char  alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+    char      *d;
+    unsigned   bits;
+    uint32_t   v;
+
+    d = dst;
+    v = 0;
+    bits = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        v = v << 8 | p[i];
+        bits += 8;
+
+        while (bits >= 6) {
+            bits -= 6;
+            *d++ = alphabet[v >> bits & 63];
+        }
+    }
+
+    if (bits) {
+        *d++ = alphabet[v << (6 - bits) & 63];
+    }
+
+    *d = '\0';
+
+    return (size_t) (d - dst);
+}
+
+
+static int
+sb_b64url_value(char c)
+{
+    if (c >= 'A' && c <= 'Z') {
+        return c - 'A';
+    }
+
+    if (c >= 'a' && c <= 'z') {
+        return c - 'a' + 26;
+    }
+
+    if (c >= '0' && c <= '9') {
+        return c - '0' + 52;
+    }
+
+    return c == '-' ? 62 : c == '_' ? 63 : -1;
+}
+
+
+sb_rc_t
+sb_unb64url(uint8_t *dst, size_t *n, sb_str_t text)
+{
+    int        value;
+    size_t     len;
+    unsigned   bits;
+    uint32_t   v;
+
+    if (text.len % 4 == 1) {
+        return SB_ERROR;
+    }
+
+    v = 0;
+    len = 0;
+    bits = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        value = sb_b64url_value(text.data[i]);
+        if (value < 0) {
+            return SB_ERROR;
+        }
+
+        v = v << 6 | (uint32_t) value;
+        bits += 6;
+
+        if (bits >= 8) {
+            bits -= 8;
+            dst[len++] = (uint8_t) (v >> bits & 0xff);
+        }
+    }
+
+    /* one value, one text: bits that carry nothing must be zero */
+
+    if (v & ((1u << bits) - 1)) {
+        return SB_ERROR;
+    }
+
+    *n = len;
+
+    return SB_OK;
+}
+
+
+bool
+sb_equal_ct(const void *a, const void *b, size_t n)
+{
+    return CRYPTO_memcmp(a, b, n) == 0;
+}
