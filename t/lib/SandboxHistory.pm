@@ -1,0 +1,179 @@
+package SandboxHistory;
+
+# Reads the history files of a gateway with the sqlite3 program, as any other
+# reader would.
+
+use strict;
+use warnings;
+
+use Digest::SHA qw(sha256_hex);
+use JSON::PP;
+
+my $bytes = JSON::PP->new->utf8->allow_nonref;
+my $chars = JSON::PP->new->allow_nonref;
+
+# gateway_records numbers the records of a file without gaps (design 5).
+my $select = 'select e.*, r.seq as record_seq, r.cursor as cursor'
+    . ' from history_events e left join gateway_records r using (event_id)';
+
+
+sub new {
+    my ($class, %o) = @_;
+
+    return bless { %o }, $class;
+}
+
+
+# Directory name of a sandbox's history (design 5).
+
+sub dir_of {
+    my ($self, $sandbox) = @_;
+
+    return $sandbox
+        if $sandbox =~ /^(?:_gateway|[A-Za-z0-9][A-Za-z0-9._-]{0,127}|x-[0-9a-f]{64})\z/;
+
+    return 'x-' . sha256_hex($sandbox);
+}
+
+
+sub path_of {
+    my ($self, $sandbox) = @_;
+
+    return "$self->{dir}/" . $self->dir_of($sandbox) . '/history.sqlite3';
+}
+
+
+sub dirs {
+    my $self = shift;
+
+    opendir my $dh, $self->{dir} or return;
+
+    return sort grep { -e "$self->{dir}/$_/history.sqlite3" } readdir $dh;
+}
+
+
+# Rows of a query as hashes; none when there is no such file yet.
+
+sub query {
+    my ($self, $sandbox, $sql) = @_;
+
+    my $path = $self->path_of($sandbox);
+    return if !-e $path;
+
+    open my $fh, '-|', 'sqlite3', '-readonly', '-json', '-cmd',
+        '.timeout 5000', $path, $sql or die "sqlite3: $!\n";
+    my $text = do { local $/; <$fh> };
+    close $fh;
+
+    return if !defined $text || $text !~ /\S/;
+
+    return @{ $bytes->decode($text) };
+}
+
+
+sub value {
+    my ($self, $sandbox, $sql) = @_;
+
+    my ($row) = $self->query($sandbox, $sql);
+
+    return $row ? (values %$row)[0] : undef;
+}
+
+
+sub decoded {
+    my $e = shift;
+
+    for (qw(request result)) {
+        my $text = $e->{"${_}_json"};
+        $e->{$_} = defined $text && length $text
+            ? eval { $chars->decode($text) } : undef;
+    }
+
+    return $e;
+}
+
+
+# All records of a sandbox in the order of their numbers.
+
+sub events {
+    my ($self, $sandbox) = @_;
+
+    return map { decoded($_) }
+           $self->query($sandbox, "$select order by r.seq, e.seq");
+}
+
+
+# One record by its id, wherever it is, with its side rows: command, file
+# (file_operations), files (gateway_files); `in` says whose file holds it.
+
+sub event {
+    my ($self, $id, $sandbox) = @_;
+
+    for my $s (defined $sandbox ? $sandbox : $self->dirs) {
+        my ($e) = $self->query($s, "$select where e.event_id = '$id'")
+            or next;
+
+        decoded($e);
+        $e->{in} = $s;
+        ($e->{command}) = $self->query($s,
+            "select * from command_executions where event_id = '$id'");
+        ($e->{file}) = $self->query($s,
+            "select * from file_operations where event_id = '$id'");
+        $e->{files} = [ $self->query($s,
+            "select * from gateway_files where event_id = '$id' order by n") ];
+
+        return $e;
+    }
+
+    return undef;
+}
+
+
+# The recorded output of an operation, as bytes.
+
+sub output {
+    my ($self, $id, $stream, $sandbox) = @_;
+
+    for my $s (defined $sandbox ? $sandbox : $self->dirs) {
+        my $path = $self->path_of($s);
+        next if !-e $path;
+
+        open my $fh, '-|', 'sqlite3', '-readonly', '-cmd', '.timeout 5000',
+            $path, 'select hex(data) from command_output_chunks'
+            . " where event_id = '$id' and stream = '$stream'"
+            . ' order by chunk_index' or die "sqlite3: $!\n";
+
+        my ($out, $any) = ('', 0);
+
+        while (my $line = <$fh>) {
+            chomp $line;
+            $any = 1;
+            $out .= pack 'H*', $line;
+        }
+
+        close $fh;
+        return $out if $any;
+    }
+
+    return '';
+}
+
+
+# How often a folded polling record was repeated.
+
+sub folded {
+    my ($self, $sandbox, $id) = @_;
+
+    return $self->value($sandbox,
+        "select count from gateway_folded where event_id = '$id'") // 0;
+}
+
+
+sub gaps {
+    my ($self, $sandbox) = @_;
+
+    return grep { $_->{operation_type} eq 'gateway.gap' }
+           $self->events($sandbox);
+}
+
+1;

@@ -1,0 +1,261 @@
+package SandboxProcess;
+
+# The processes of a test: sandbox-helper and nginx, each a child of the test,
+# ended by their own process ids only.  Base class of SandboxTest.
+
+use strict;
+use warnings;
+
+use Fcntl qw(F_GETFD F_SETFD FD_CLOEXEC);
+use File::Basename qw(dirname);
+use File::Spec;
+use IO::Select;
+use IO::Socket::INET;
+use POSIX qw(:sys_wait_h);
+use Time::HiRes qw(time sleep);
+
+our $ROOT = File::Spec->rel2abs(dirname(__FILE__) . '/../..');
+our $BUILD = $ENV{SANDBOX_BUILD} // "$ROOT/build";
+our $NGINX = $ENV{SANDBOX_NGINX} // find_program('nginx');
+
+
+sub find_program {
+    my $name = shift;
+
+    for (split(/:/, $ENV{PATH} // ''), '/usr/sbin', '/usr/local/sbin') {
+        return "$_/$name" if -x "$_/$name";
+    }
+
+    return $name;
+}
+
+
+# A port that is free now; who binds it tries again when somebody was faster.
+
+sub free_port {
+    my $s = IO::Socket::INET->new(Proto => 'tcp', LocalAddr => '127.0.0.1',
+                                  LocalPort => 0, Listen => 1)
+        or die "no free port: $!\n";
+
+    return $s->sockport;
+}
+
+
+sub listens {
+    my $port = shift;
+
+    return defined IO::Socket::INET->new(Proto => 'tcp', Timeout => 1,
+        PeerAddr => '127.0.0.1', PeerPort => $port);
+}
+
+
+# Starts a program with its output appended to a log.
+
+sub spawn {
+    my ($self, $log, @command) = @_;
+
+    my $pid = fork // die "fork: $!\n";
+
+    if ($pid == 0) {
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>>', $log;
+        open STDERR, '>>', $log;
+        $ENV{ASAN_OPTIONS} //= 'detect_leaks=0';
+        { exec { $command[0] } @command }
+        print STDERR "[emerg] cannot run $command[0]: $!\n";
+        POSIX::_exit(127);
+    }
+
+    return $pid;
+}
+
+
+# True when the process has ended within the time.
+
+sub reaped {
+    my ($pid, $timeout) = @_;
+
+    my $deadline = time + $timeout;
+
+    for ( ;; ) {
+        return 1 if waitpid($pid, WNOHANG) != 0;
+        return 0 if time > $deadline;
+        sleep 0.01;
+    }
+}
+
+
+# Polls a condition; its value, or false when time is over.
+
+sub wait_for {
+    my ($self, $code, $timeout) = @_;
+
+    my $deadline = time + ($timeout // 8);
+
+    for ( ;; ) {
+        my $v = $code->();
+        return $v if $v || time > $deadline;
+        sleep 0.02;
+    }
+}
+
+
+sub start_helper {
+    my $self = shift;
+
+    my $dir = $self->{dir};
+
+    pipe my $ready, my $tell or die "pipe: $!\n";
+    fcntl $tell, F_SETFD, fcntl($tell, F_GETFD, 0) & ~FD_CLOEXEC;
+
+    my @drop = $> == 0
+        ? ('--user', 'nobody', '--socket-group', 'www-data',
+           '--socket-mode', '0660', '--peer', 'www-data') : ();
+
+    $self->{helper_pid} = $self->spawn("$dir/logs/helper.log",
+        "$BUILD/sandbox-helper", '--data', "$dir/data",
+        '--socket', "$dir/run/helper.sock",
+        '--upstream', $self->{upstream_url},
+        defined $self->{api_key}
+            ? ('--api-key-file', "$dir/etc/api-key") : (),
+        '--ready-fd', fileno $tell, @drop, @{ $self->{helper_args} // [] });
+
+    close $tell;
+
+    IO::Select->new($ready)->can_read(10) && sysread($ready, my $byte, 1)
+        or die "sandbox-helper does not start:\n"
+               . SandboxTest::read_file("$dir/logs/helper.log");
+
+    return $self;
+}
+
+
+sub start_nginx {
+    my $self = shift;
+
+    my $dir = $self->{dir};
+
+    for my $try (1 .. 5) {
+        $self->{port} = free_port();
+        SandboxTest::write_file("$dir/conf/nginx.conf", $self->conf_text);
+
+        my $pid = $self->spawn("$dir/logs/nginx.out", $NGINX, '-p', $dir, '-c',
+            "$dir/conf/nginx.conf", '-e', "$dir/logs/error.log");
+
+        my $state = $self->wait_for(sub {
+            return 'gone' if waitpid($pid, WNOHANG) == $pid;
+            return -s "$dir/run/nginx.pid" && listens($self->{port})
+                   ? 'up' : '';
+        }, 10);
+
+        if ($state eq 'up') {
+            $self->{nginx_pid} = $pid;
+            return $self;
+        }
+
+        kill 'TERM', $pid if $state ne 'gone';
+
+        my $why = SandboxTest::read_file("$dir/logs/error.log")
+                  . SandboxTest::read_file("$dir/logs/nginx.out");
+
+        die "nginx does not start:\n$why"
+            if $why !~ /Address already in use/ || $try == 5;
+
+        unlink glob "$dir/logs/*";
+    }
+}
+
+
+# Pids of the workers that are not shutting down.
+
+sub worker_pids {
+    my $self = shift;
+
+    my @pids;
+
+    for my $stat (glob '/proc/[0-9]*/stat') {
+        my ($pid, $state, $parent)
+            = SandboxTest::read_file($stat) =~ /^(\d+) \(.*\) (\S) (\d+) /s
+            or next;
+
+        next if $parent != $self->{nginx_pid} || $state eq 'Z';
+        push @pids, $pid
+            if SandboxTest::read_file("/proc/$pid/cmdline")
+               =~ /worker process(?! is)/;
+    }
+
+    return @pids;
+}
+
+
+# A graceful reload; returns when new workers have taken over.
+
+sub reload {
+    my $self = shift;
+
+    my %old = map { $_ => 1 } $self->worker_pids;
+    kill 'HUP', $self->{nginx_pid};
+
+    $self->wait_for(sub {
+        my @now = $self->worker_pids;
+        return @now && !grep { $old{$_} } @now;
+    }) or die "no new worker after HUP\n";
+
+    return $self;
+}
+
+
+# Ends the helper by a signal (KILL) and waits until it is gone.
+
+sub kill_helper {
+    my ($self, $signal) = @_;
+
+    my $pid = delete $self->{helper_pid} // return;
+    kill $signal // 'KILL', $pid;
+    reaped($pid, 10) or die "the helper does not go\n";
+}
+
+
+# Ends nginx, then the helper, then upstream; sentences about what went wrong.
+
+sub halt {
+    my ($self, %o) = @_;
+
+    my @problems;
+
+    if (my $pid = delete $self->{nginx_pid}) {
+        kill $o{fast} ? 'TERM' : 'QUIT', $pid;
+
+        if (!reaped($pid, 5)) {
+            push @problems, 'nginx did not end within 5 s';
+            kill 'TERM', $pid;
+
+            if (!reaped($pid, 5)) {
+                push @problems, 'nginx did not end after TERM';
+                kill 'KILL', $pid;
+                reaped($pid, 2);
+            }
+        }
+
+        push @problems, "nginx ended with status $?" if $?;
+    }
+
+    if (my $pid = delete $self->{helper_pid}) {
+        kill 'TERM', $pid;
+
+        if (!reaped($pid, 15)) {
+            push @problems, 'sandbox-helper did not end within 15 s after TERM';
+            kill 'KILL', $pid;
+            reaped($pid, 2);
+
+        } elsif ($?) {
+            push @problems, "sandbox-helper ended with status $?";
+        }
+    }
+
+    $self->{up}->stop if $self->{up};
+
+    return @problems;
+}
+
+1;
