@@ -14,6 +14,8 @@
 typedef struct {
     /* set by the reader */
     uint64_t  frames;
+    uint64_t  messages;         /* text and binary ones that are complete */
+    uint64_t  controls;         /* ping, pong and close frames */
     uint64_t  payload;          /* payload bytes */
     uint16_t  close_code;       /* 0: no close frame yet */
     bool      closed;
@@ -38,7 +40,13 @@ typedef struct {
     char      text[SB_WS_TEXT_MAX];
 } sb_ws_t;
 
-/* Zero-initialise an sb_ws_t, then feed it what passed in one direction. */
+/*
+ * Zero-initialise an sb_ws_t, then feed it what passed in one direction, in
+ * pieces of any size.  Lengths that are not the shortest possible are accepted,
+ * as execd does.  After a complete text message `text` holds its first text_len
+ * bytes until the next message begins.  What comes behind a close frame is not
+ * looked at.
+ */
 void sb_ws_feed(sb_ws_t *ws, const void *p, size_t n);
 
 #endif /* SB_WS_H_INCLUDED */
