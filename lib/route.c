@@ -1,0 +1,560 @@
+/* Finds the operation of a request: see sb_route() in operation.h. */
+
+#include "operation_table.h"
+#include "path.h"
+
+#define SB_PORT_DIGITS  10      /* leading zeros included */
+#define SB_NESTED_MAX   4
+
+/* Upstream decodes a path behind a carrier once or twice, depending on the
+ * road it takes (reference/opensandbox-api.md 2.2). */
+#define SB_DECODINGS    2
+
+
+static const char  sb_bad_port[] =
+    "the segment that names a port is not a number from 1 to 65535";
+
+
+/* A path decoded once, and the first thing in it that could be read in more
+ * than one way. */
+typedef struct {
+    char        *data;
+    size_t       len;
+    size_t       dirty;         /* its offset in data; SIZE_MAX when clean */
+    const char  *reason;
+} sb_decoded_t;
+
+
+static void sb_route_decode(sb_decoded_t *d, sb_str_t raw);
+static void sb_route_segment(sb_decoded_t *d, size_t start);
+static const char *sb_route_doubt(char c, bool escaped);
+static sb_rc_t sb_route_carrier(sb_route_t *route, sb_decoded_t *d,
+    sb_str_t raw, size_t *inner);
+static void sb_route_surface(sb_route_t *route);
+static sb_rc_t sb_route_clean(sb_route_t *route, const sb_decoded_t *d,
+    size_t n);
+static sb_rc_t sb_route_climb(sb_route_t *route, const sb_decoded_t *d,
+    size_t inner);
+static sb_rc_t sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade);
+static bool sb_route_pattern(sb_route_t *route, const char *pattern,
+    sb_str_t *port);
+static sb_rc_t sb_route_refuse(sb_route_t *route, const char *reason);
+static bool sb_route_port(uint32_t *port, sb_str_t text);
+static size_t sb_segment(sb_str_t s, size_t i);
+static bool sb_begins(sb_str_t s, size_t i, sb_str_t with);
+
+
+sb_rc_t
+sb_route(sb_route_t *route, sb_str_t method, sb_str_t target, bool upgrade,
+    char *buf, size_t size)
+{
+    size_t        inner;
+    sb_rc_t       rc;
+    sb_str_t      raw;
+    const char   *query;
+    sb_decoded_t  d;
+
+    memset(route, 0, sizeof(sb_route_t));
+    route->op = &sb_op_table[SB_OP_LIFECYCLE_UNKNOWN];
+
+    if (size < 2 * target.len + 64) {
+        return SB_LIMIT;
+    }
+
+    if (target.len == 0 || target.data[0] != '/') {
+        return sb_route_refuse(route, "the request target is not a path");
+    }
+
+    for (size_t i = 0; i < target.len; i++) {
+        if ((unsigned char) target.data[i] <= 0x20 || target.data[i] == 0x7f) {
+            return sb_route_refuse(route, "the request target holds a raw "
+                                          "control character or blank");
+        }
+    }
+
+    raw = target;
+    query = memchr(target.data, '?', target.len);
+
+    if (query != NULL) {
+        raw.len = (size_t) (query - target.data);
+        route->query = sb_str(query + 1, target.len - raw.len - 1);
+    }
+
+    d.data = buf;
+    sb_route_decode(&d, raw);
+
+    rc = sb_route_carrier(route, &d, raw, &inner);
+    if (rc != SB_OK) {
+        return rc;
+    }
+
+    route->path = sb_str(d.data + inner, d.len - inner);
+
+    if (route->path.len == 0) {
+        route->path = sb_lit("/");
+    }
+
+    if (route->surface == SB_SURFACE_PORT) {
+        rc = sb_route_climb(route, &d, inner);
+        if (rc != SB_OK) {
+            return rc;
+        }
+
+    } else {
+        rc = sb_route_clean(route, &d, d.len);
+        if (rc != SB_OK) {
+            return rc;
+        }
+
+        if (memchr(target.data, '#', target.len) != NULL) {
+            return sb_route_refuse(route, "the request target holds a \"#\"");
+        }
+    }
+
+    return sb_route_row(route, method, upgrade);
+}
+
+
+/*
+ * Decodes a path once and remembers the first doubtful place.  What is doubtful
+ * is the same for all surfaces; how much of the path has to be free of it, the
+ * caller knows.
+ */
+static void
+sb_route_decode(sb_decoded_t *d, sb_str_t raw)
+{
+    char         c;
+    bool         escaped;
+    size_t       start;
+    const char  *p, *end, *reason;
+
+    d->len = 0;
+    d->dirty = SIZE_MAX;
+    d->reason = NULL;
+
+    start = 0;
+    p = raw.data;
+    end = p + raw.len;
+
+    while (p < end) {
+        escaped = sb_unescape(&c, p, end);
+
+        if (escaped) {
+            p += 3;
+
+        } else {
+            c = *p++;
+        }
+
+        if (c == '/') {
+            sb_route_segment(d, start);
+            start = d->len + 1;
+        }
+
+        reason = sb_route_doubt(c, escaped);
+
+        if (reason == NULL && c == '/' && d->len
+            && d->data[d->len - 1] == '/')
+        {
+            reason = "the path holds \"//\"";
+        }
+
+        if (reason != NULL && d->reason == NULL) {
+            d->dirty = d->len;
+            d->reason = reason;
+        }
+
+        d->data[d->len++] = c;
+    }
+
+    sb_route_segment(d, start);
+}
+
+
+static void
+sb_route_segment(sb_decoded_t *d, size_t start)
+{
+    sb_str_t  s;
+
+    s = sb_str(d->data + start, d->len - start);
+
+    if (d->reason == NULL && (sb_eq(s, sb_lit(".")) || sb_eq(s, sb_lit(".."))))
+    {
+        d->dirty = start;
+        d->reason = "the path holds a \".\" or \"..\" segment";
+    }
+}
+
+
+static const char *
+sb_route_doubt(char c, bool escaped)
+{
+    switch (c) {
+
+    case '/':
+        return escaped ? "the path holds an encoded \"/\"" : NULL;
+
+    case '%':
+        return escaped ? "the path is encoded more than once"
+                       : "the path holds a broken escape";
+
+    case '?':
+        return "the path holds an encoded \"?\"";
+
+    case '#':
+        return "the path holds a \"#\"";
+
+    case '\\':
+    case ';':
+        return "the path holds a backslash or semicolon";
+
+    default:
+        return (unsigned char) c < 0x20 || c == 0x7f
+               ? "the path holds an encoded control character" : NULL;
+    }
+}
+
+
+/*
+ * Finds the sandbox, the port and where the inner path begins, in the decoded
+ * path as upstream does it.  Whatever upstream would take for the carrier is
+ * found, be it spelt doubtfully, and then has to be spelt without doubt.
+ */
+static sb_rc_t
+sb_route_carrier(sb_route_t *route, sb_decoded_t *d, sb_str_t raw,
+    size_t *inner)
+{
+    size_t       i, id, end;
+    sb_rc_t      rc;
+    sb_str_t     path;
+    const char  *p;
+
+    path = sb_str(d->data, d->len);
+    i = 0;
+
+    if (sb_eq(path, sb_lit("/v1")) || sb_begins(path, 0, sb_lit("/v1/"))) {
+        route->versioned = true;
+        i = sizeof("/v1") - 1;
+    }
+
+    *inner = i;
+
+    if (!sb_begins(path, i, sb_lit("/sandboxes/"))) {
+        return SB_OK;
+    }
+
+    id = i + sizeof("/sandboxes/") - 1;
+    end = sb_segment(path, id);
+
+    if (!sb_begins(path, end, sb_lit("/proxy/"))) {
+        return SB_OK;
+    }
+
+    route->proxied = true;
+    route->op = &sb_op_table[SB_OP_PROXY_HTTP];
+    route->surface = SB_SURFACE_PORT;
+
+    rc = sb_route_clean(route, d, end);
+    if (rc != SB_OK) {
+        return rc;
+    }
+
+    route->sandbox = sb_str(d->data + id, end - id);
+
+    do {
+        i = end + sizeof("/proxy/") - 1;
+        end = sb_segment(path, i);
+
+        if (!sb_route_port(&route->port, sb_str(d->data + i, end - i))) {
+            return sb_route_refuse(route, sb_bad_port);
+        }
+
+        sb_route_surface(route);
+
+        /* the slash behind the port belongs to the carrier */
+
+        rc = sb_route_clean(route, d, end < d->len ? end + 1 : end);
+        if (rc != SB_OK) {
+            return rc;
+        }
+
+        if (route->carrier_port == 0) {
+            route->carrier_port = route->port;
+
+            /* so far every escape stands for one character */
+
+            p = raw.data;
+
+            for (size_t k = 0; k < end; k++) {
+                p += *p == '%' ? 3 : 1;
+            }
+
+            route->rest = (size_t) (p - raw.data);
+
+        } else if (++route->nested > SB_NESTED_MAX) {
+            return sb_route_refuse(route, "the path holds more than four "
+                                          "nested \"/proxy/\"");
+        }
+
+    } while (route->port == SB_PORT_EXECD
+             && sb_begins(path, end, sb_lit("/proxy/")));
+
+    *inner = end;
+
+    return SB_OK;
+}
+
+
+static void
+sb_route_surface(sb_route_t *route)
+{
+    switch (route->port) {
+
+    case SB_PORT_EXECD:
+        route->surface = SB_SURFACE_EXECD;
+        route->op = &sb_op_table[SB_OP_EXECD_UNKNOWN];
+        break;
+
+    case SB_PORT_EGRESS:
+        route->surface = SB_SURFACE_EGRESS;
+        route->op = &sb_op_table[SB_OP_EGRESS_UNKNOWN];
+        break;
+
+    default:
+        route->surface = SB_SURFACE_PORT;
+        route->op = &sb_op_table[SB_OP_PROXY_HTTP];
+    }
+}
+
+
+/* Refuses when the first n bytes of the decoded path are not clean. */
+static sb_rc_t
+sb_route_clean(sb_route_t *route, const sb_decoded_t *d, size_t n)
+{
+    if (d->dirty < n) {
+        return sb_route_refuse(route, d->reason);
+    }
+
+    if (!sb_utf8_valid(sb_str(d->data, n))) {
+        return sb_route_refuse(route, "the path is not valid UTF-8");
+    }
+
+    return SB_OK;
+}
+
+
+/* Refuses a ".." segment behind a user port: in some deployments the port is a
+ * part of the path that is sent on, and must not be climbed out of. */
+static sb_rc_t
+sb_route_climb(sb_route_t *route, const sb_decoded_t *d, size_t inner)
+{
+    char        *dst, *out;
+    size_t       end;
+    sb_str_t     s;
+    const char  *p, *last;
+
+    s = sb_str(d->data + inner, d->len - inner);
+    dst = d->data + d->len;
+
+    for (unsigned n = 1; /* void */ ; n++) {
+
+        for (size_t i = 0; i < s.len; i = end + 1) {
+            end = sb_segment(s, i);
+
+            if (sb_eq(sb_str(s.data + i, end - i), sb_lit(".."))) {
+                return sb_route_refuse(route, "the path holds a \"..\" "
+                                              "segment");
+            }
+        }
+
+        if (n == SB_DECODINGS || s.len == 0
+            || memchr(s.data, '%', s.len) == NULL)
+        {
+            return SB_OK;
+        }
+
+        /* what this makes is looked at and forgotten */
+
+        last = s.data + s.len;
+        out = dst;
+
+        for (p = s.data; p < last; out++) {
+            if (sb_unescape(out, p, last)) {
+                p += 3;
+
+            } else {
+                *out = *p++;
+            }
+        }
+
+        s = sb_str(dst, (size_t) (out - dst));
+    }
+}
+
+
+static sb_rc_t
+sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade)
+{
+    sb_str_t            port;
+    const sb_op_row_t  *row;
+
+    for (row = sb_op_row_table; row->op != NULL; row++) {
+
+        if (row->surface != route->surface
+            || (row->method[0] != '*'
+                && !(method.len && row->method[0] == method.data[0]
+                     && sb_eq(method, sb_str(row->method,
+                                             strlen(row->method)))))
+            || ((row->when & SB_OPC_ROOT) && route->versioned)
+            || ((row->when & SB_OPC_UPGRADE) && !upgrade)
+            || !sb_route_pattern(route, row->pattern, &port))
+        {
+            continue;
+        }
+
+        if (port.len && !sb_route_port(&route->port, port)) {
+            return sb_route_refuse(route, sb_bad_port);
+        }
+
+        route->op = row->op;
+
+        return SB_OK;
+    }
+
+    /* not reached: every surface ends with a row that takes anything */
+
+    return SB_ERROR;
+}
+
+
+static bool
+sb_route_pattern(sb_route_t *route, const char *pattern, sb_str_t *port)
+{
+    size_t       i, end;
+    sb_str_t     path, sandbox, arg;
+    const char  *name;
+
+    path = route->path;
+    sandbox = route->sandbox;
+    arg = sb_str(NULL, 0);
+    *port = arg;
+
+    i = 0;
+
+    for ( ;; ) {
+
+        switch (*pattern) {
+
+        case '\0':
+            if (i != path.len) {
+                return false;
+            }
+
+            goto matched;
+
+        case '*':
+            goto matched;
+
+        case '{':
+            end = sb_segment(path, i);
+
+            if (end == i) {
+                return false;
+            }
+
+            name = pattern + 1;
+            pattern = strchr(pattern, '}') + 1;
+
+            if (strncmp(name, "id}", 3) == 0) {
+                sandbox = sb_str(path.data + i, end - i);
+
+            } else if (strncmp(name, "port}", 5) == 0) {
+                *port = sb_str(path.data + i, end - i);
+
+            } else {
+                arg = sb_str(path.data + i, end - i);
+            }
+
+            i = end;
+            break;
+
+        default:
+            if (i == path.len || path.data[i] != *pattern) {
+                return false;
+            }
+
+            i++;
+            pattern++;
+        }
+    }
+
+matched:
+
+    route->sandbox = sandbox;
+    route->arg = arg;
+
+    return true;
+}
+
+
+static sb_rc_t
+sb_route_refuse(sb_route_t *route, const char *reason)
+{
+    route->reason = reason;
+
+    return SB_AMBIGUOUS;
+}
+
+
+/* Ports are numbers: leading zeros do not make another one. */
+static bool
+sb_route_port(uint32_t *port, sb_str_t text)
+{
+    uint64_t  n;
+
+    if (text.len == 0 || text.len > SB_PORT_DIGITS) {
+        return false;
+    }
+
+    n = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9') {
+            return false;
+        }
+
+        n = n * 10 + (uint64_t) (text.data[i] - '0');
+    }
+
+    if (n == 0 || n > 65535) {
+        return false;
+    }
+
+    *port = (uint32_t) n;
+
+    return true;
+}
+
+
+/* Where the segment that begins at i ends. */
+static size_t
+sb_segment(sb_str_t s, size_t i)
+{
+    const char  *slash;
+
+    if (i >= s.len) {
+        return s.len;
+    }
+
+    slash = memchr(s.data + i, '/', s.len - i);
+
+    return slash == NULL ? s.len : (size_t) (slash - s.data);
+}
+
+
+static bool
+sb_begins(sb_str_t s, size_t i, sb_str_t with)
+{
+    return s.len - i >= with.len
+           && memcmp(s.data + i, with.data, with.len) == 0;
+}
