@@ -24,7 +24,8 @@ typedef enum {
 typedef struct {
     /* Output bytes by the rule of design 5: the text of each stdout/stderr
      * event plus one LF, a text that is a single LF is that LF.  Pieces come
-     * as they are decoded; `last` marks the end of an event. */
+     * as they are decoded; `last` marks the end of an event (its piece may be
+     * empty). */
     void  (*output)(void *data, sb_std_e which, const char *p, size_t n,
         bool last);
     /* init event: command or session id. */
@@ -52,7 +53,8 @@ typedef struct {
     bool             terminated;        /* ... "signal: terminated" */
 } sb_stream_facts_t;
 
-/* NULL without memory.  One parser uses less than 20 KiB whatever passes. */
+/* NULL without memory.  One parser uses less than 20 KiB whatever passes, and
+ * up to 64 KiB more while a result event passes. */
 sb_stream_t *sb_stream_new(const sb_stream_handler_t *h);
 /* Feeds bytes; never fails. */
 void sb_stream_feed(sb_stream_t *s, const char *p, size_t n);
