@@ -1,0 +1,58 @@
+/*
+ * What is open: worker instances with the last frame kept of each, operations
+ * that have begun and not ended, and commands that go on without their
+ * request.  Built from the journal at start and kept by the thread that
+ * appends.  What has to be ended by us comes out as END frames of instance 0,
+ * which the caller appends, so that the journal stays the truth.
+ */
+
+#ifndef INFLIGHT_H_INCLUDED
+#define INFLIGHT_H_INCLUDED
+
+#include "journal.h"
+
+typedef struct inflight_s       inflight_t;
+typedef struct inflight_inst_s  inflight_inst_t;
+
+#define INFLIGHT_INSTANCES  4096    /* remembered; the oldest idle one goes */
+#define INFLIGHT_DETACHED   10000   /* followed at once */
+
+#define INFLIGHT_BACK_US     2000000u   /* a worker may come back within */
+#define INFLIGHT_RESTART_US  5000000u   /* ... after our own restart */
+
+/* `follow_us`: how long a detached command may stay open. */
+inflight_t *inflight_new(uint64_t follow_us);
+void inflight_free(inflight_t *t);
+
+/* Takes note of a record that is in the journal.  During the start scan and
+ * afterwards alike; also of our own frames. */
+void inflight_note(inflight_t *t, uint64_t instance, const sb_frame_t *f);
+
+/* The scan is over: instances with open operations have until then to come
+ * back. */
+void inflight_started(inflight_t *t, uint64_t now_us);
+
+/* The instance with an id, made when it is new; NULL without memory.  The
+ * pointer stays good while the instance is connected. */
+inflight_inst_t *inflight_instance(inflight_t *t, uint64_t id);
+uint64_t inflight_last_seq(const inflight_inst_t *i);
+/* A connection of the instance came or went. */
+void inflight_connected(inflight_t *t, inflight_inst_t *i);
+void inflight_closed(inflight_t *t, inflight_inst_t *i, uint64_t now_us);
+
+/* Is there anything that time alone may end? */
+bool inflight_waiting(const inflight_t *t);
+
+/* Appends to `out` the END frames that are due (workers gone, commands known
+ * to have ended, followed for too long); their number is returned.  They take
+ * effect when inflight_note() gets them back. */
+size_t inflight_due(inflight_t *t, uint64_t now_us, sb_buf_t *out);
+
+/* Appends the state frames for the beginning of a segment; their number. */
+size_t inflight_state(inflight_t *t, uint64_t now_us, sb_buf_t *out);
+
+/* Numbers, for tests and the log. */
+size_t inflight_operations(const inflight_t *t);
+size_t inflight_detached(const inflight_t *t);
+
+#endif /* INFLIGHT_H_INCLUDED */

@@ -1,0 +1,45 @@
+/* What journal*.c share; nothing for others. */
+
+#ifndef JOURNAL_INT_H_INCLUDED
+#define JOURNAL_INT_H_INCLUDED
+
+#include "journal.h"
+
+#include <pthread.h>
+#include <sys/uio.h>
+
+#define JOURNAL_SEGMENT_MAGIC  "SBXJRNL1"
+
+typedef struct {
+    uint32_t  number;
+    uint64_t  base;         /* cursor of its first record */
+} journal_segment_t;
+
+struct journal_s {
+    int                 dirfd;
+    int                 fd;             /* newest segment, or -1 */
+    size_t              segment_size;
+
+    pthread_mutex_t     lock;           /* segments, tail, written */
+    journal_segment_t  *segments;       /* oldest first */
+    size_t              nsegments;
+    size_t              asegments;
+    journal_pos_t       tail;
+    uint64_t            written;
+
+    pthread_mutex_t     sync_lock;      /* fd against being replaced, synced;
+                                           taken before `lock` */
+    uint64_t            synced;
+
+    /* of the appending thread */
+    struct iovec        iov[1000];
+    char                heads[500 * JOURNAL_HEAD];
+};
+
+uint32_t journal_get_u32(const char *p);
+uint64_t journal_get_u64(const char *p);
+void journal_segment_name(char dst[32], uint32_t number);
+/* Makes a segment the newest; the caller holds the locks.  0 or errno. */
+int journal_segment_create(journal_t *j, uint32_t number);
+
+#endif /* JOURNAL_INT_H_INCLUDED */

@@ -1,0 +1,610 @@
+/* Opening a journal and reading it. */
+
+#include "journal_int.h"
+
+#include "digest.h"
+#include "log.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+
+#define JOURNAL_SCAN_BUF  (JOURNAL_RECORD_MAX + 1024 * 1024)
+
+
+static int
+journal_segment_cmp(const void *a, const void *b)
+{
+    const journal_segment_t  *x = a, *y = b;
+
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+
+/* Is it the name of a segment?  Fills the number. */
+static bool
+journal_segment_parse(const char *name, uint32_t *number)
+{
+    int            i;
+    unsigned long  n;
+
+    for (i = 0; i < 10; i++) {
+        if (!isdigit((unsigned char) name[i])) {
+            return false;
+        }
+    }
+
+    n = strtoul(name, NULL, 10);
+
+    if (strcmp(name + 10, ".seg") != 0 || n == 0 || n >= UINT32_MAX) {
+        return false;
+    }
+
+    *number = (uint32_t) n;
+
+    return true;
+}
+
+
+static int
+journal_list(journal_t *j)
+{
+    int                 fd;
+    DIR                *dir;
+    uint32_t            number;
+    struct dirent      *e;
+    journal_segment_t  *s;
+
+    fd = openat(j->dirfd, ".", O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+    if (fd == -1) {
+        return errno;
+    }
+
+    dir = fdopendir(fd);
+    if (dir == NULL) {
+        close(fd);
+        return ENOMEM;
+    }
+
+    while ((e = readdir(dir)) != NULL) {
+
+        if (!journal_segment_parse(e->d_name, &number)) {
+            continue;
+        }
+
+        if (j->nsegments == j->asegments) {
+            s = realloc(j->segments, (j->asegments + 16) * sizeof(*s));
+
+            if (s == NULL) {
+                closedir(dir);
+                return ENOMEM;
+            }
+
+            j->segments = s;
+            j->asegments += 16;
+        }
+
+        j->segments[j->nsegments].number = number;
+        j->segments[j->nsegments].base = 0;
+        j->nsegments++;
+    }
+
+    closedir(dir);
+
+    if (j->nsegments) {
+        qsort(j->segments, j->nsegments, sizeof(journal_segment_t),
+              journal_segment_cmp);
+    }
+
+    return 0;
+}
+
+
+static bool
+journal_head_read(int fd, uint32_t number, uint64_t *base)
+{
+    char  head[JOURNAL_HEAD];
+
+    if (pread(fd, head, JOURNAL_HEAD, 0) != JOURNAL_HEAD
+        || memcmp(head, JOURNAL_SEGMENT_MAGIC, 8) != 0
+        || journal_get_u64(head + 16) != number
+        || journal_get_u32(head + 24) != sb_crc32c(0, head, 24))
+    {
+        return false;
+    }
+
+    *base = journal_get_u64(head + 8);
+
+    return true;
+}
+
+
+/*
+ * Reads one segment from its beginning.  Returns the offset behind its last
+ * whole record; *cursor is advanced to that record.
+ */
+static off_t
+journal_scan_segment(int fd, char *buf, uint64_t *cursor,
+    journal_scan_pt scan, void *data)
+{
+    off_t             offset;
+    size_t            have, pos, size;
+    ssize_t           n;
+    sb_rc_t           rc;
+    journal_record_t  r;
+
+    offset = JOURNAL_HEAD;
+    have = 0;
+
+    for ( ;; ) {
+        n = pread(fd, buf + have, JOURNAL_SCAN_BUF - have,
+                  offset + (off_t) have);
+
+        if (n == -1 && errno == EINTR) {
+            continue;
+        }
+
+        if (n <= 0) {
+            return offset;
+        }
+
+        have += (size_t) n;
+        pos = 0;
+        rc = SB_AGAIN;
+
+        while (pos < have) {
+            rc = journal_record_read(&r, buf + pos, have - pos, &size);
+
+            /* leftovers of an append that was cut back have other numbers */
+            if (rc == SB_OK && r.cursor != *cursor + 1) {
+                rc = SB_ERROR;
+            }
+
+            if (rc != SB_OK) {
+                break;
+            }
+
+            *cursor = r.cursor;
+            scan(data, &r);
+            pos += size;
+        }
+
+        offset += (off_t) pos;
+        have -= pos;
+        memmove(buf, buf + pos, have);
+
+        if (rc == SB_ERROR) {
+            return offset;
+        }
+    }
+}
+
+
+/* The newest segment: cuts off what is not a record and keeps it open. */
+static int
+journal_adopt(journal_t *j, int fd, const char *name, off_t end, off_t size)
+{
+    if (end < size) {
+        log_line(LOG_WARN, "journal segment %s: %lld bytes behind the last "
+                 "whole record are cut off", name, (long long) (size - end));
+
+        if (ftruncate(fd, end) == -1) {
+            return errno;
+        }
+    }
+
+    j->fd = fd;
+    j->tail.offset = end;
+
+    return 0;
+}
+
+
+static int
+journal_scan(journal_t *j, journal_scan_pt scan, void *data)
+{
+    int                 fd, rc;
+    char                name[32], bad[48], *buf;
+    off_t               end;
+    size_t              i, kept;
+    uint64_t            base;
+    struct stat         st;
+    journal_segment_t  *s;
+
+    buf = malloc(JOURNAL_SCAN_BUF);
+    if (buf == NULL) {
+        return ENOMEM;
+    }
+
+    rc = 0;
+    kept = 0;
+
+    for (i = 0; i < j->nsegments && rc == 0; i++) {
+        s = &j->segments[i];
+        journal_segment_name(name, s->number);
+
+        fd = openat(j->dirfd, name, O_RDWR|O_CLOEXEC);
+
+        if (fd == -1 || fstat(fd, &st) == -1) {
+            rc = errno;
+            break;
+        }
+
+        if (!journal_head_read(fd, s->number, &base)
+            || (kept && base <= j->tail.cursor))
+        {
+            /* torn while it was made, or damaged: out of the way */
+            (void) snprintf(bad, sizeof(bad), "%s.bad", name);
+            log_line(LOG_WARN, "journal segment %s (%lld bytes) has no valid "
+                     "beginning and is %s", name, (long long) st.st_size,
+                     st.st_size <= JOURNAL_HEAD ? "removed"
+                                                : "set aside as .bad");
+
+            if ((st.st_size <= JOURNAL_HEAD
+                 ? unlinkat(j->dirfd, name, 0)
+                 : renameat(j->dirfd, name, j->dirfd, bad)) == -1)
+            {
+                rc = errno;
+            }
+
+            close(fd);
+            continue;
+        }
+
+        if (j->fd != -1) {
+            close(j->fd);
+            j->fd = -1;
+        }
+
+        j->tail.cursor = base - 1;
+        j->tail.segment = s->number;
+
+        end = journal_scan_segment(fd, buf, &j->tail.cursor, scan, data);
+
+        if (i + 1 == j->nsegments) {
+            rc = journal_adopt(j, fd, name, end, st.st_size);
+
+        } else {
+            if (end < st.st_size) {
+                log_line(LOG_ERROR, "journal segment %s is damaged: %lld bytes"
+                         " of it cannot be read", name,
+                         (long long) (st.st_size - end));
+            }
+
+            j->fd = fd;
+            j->tail.offset = end;
+        }
+
+        j->segments[kept].number = s->number;
+        j->segments[kept].base = base;
+        kept++;
+    }
+
+    j->nsegments = kept;
+    free(buf);
+
+    /*
+     * A newest segment that is not the last file of the list was followed by
+     * a bad one; it may be damaged itself, so nothing is appended to it.
+     */
+    if (rc == 0 && kept && kept < i && j->fd != -1) {
+        close(j->fd);
+        j->fd = -1;
+        j->tail.offset = 0;
+    }
+
+    return rc;
+}
+
+
+journal_t *
+journal_open(int dirfd, size_t segment_size, uint64_t cursor,
+    journal_scan_pt scan, void *data, char *why, size_t why_size)
+{
+    int         rc;
+    journal_t  *j;
+
+    j = calloc(1, sizeof(journal_t));
+    if (j == NULL) {
+        (void) snprintf(why, why_size, "no memory for the journal");
+        return NULL;
+    }
+
+    pthread_mutex_init(&j->lock, NULL);
+    pthread_mutex_init(&j->sync_lock, NULL);
+    j->dirfd = dirfd;
+    j->fd = -1;
+    j->segment_size = segment_size;
+    j->tail.cursor = cursor;
+
+    rc = journal_list(j);
+
+    if (rc == 0) {
+        rc = journal_scan(j, scan, data);
+    }
+
+    if (rc == 0 && j->tail.cursor < cursor) {
+        /* the applied mark is ahead of the journal: numbers never repeat */
+        if (j->fd != -1) {
+            close(j->fd);
+            j->fd = -1;
+        }
+
+        j->tail.cursor = cursor;
+    }
+
+    if (rc == 0 && j->fd == -1) {
+        rc = journal_segment_create(j, j->nsegments
+                            ? j->segments[j->nsegments - 1].number + 1 : 1);
+    }
+
+    if (rc != 0) {
+        (void) snprintf(why, why_size, "cannot open the journal: %s",
+                        strerror(rc));
+        journal_close(j);
+        return NULL;
+    }
+
+    return j;
+}
+
+
+void
+journal_close(journal_t *j)
+{
+    if (j == NULL) {
+        return;
+    }
+
+    if (j->fd != -1) {
+        (void) fdatasync(j->fd);
+        close(j->fd);
+    }
+
+    pthread_mutex_destroy(&j->lock);
+    pthread_mutex_destroy(&j->sync_lock);
+    free(j->segments);
+    free(j);
+}
+
+
+void
+journal_reader_init(journal_reader_t *r, journal_t *j, uint64_t cursor)
+{
+    size_t  i;
+
+    memset(r, 0, sizeof(journal_reader_t));
+    r->journal = j;
+    r->fd = -1;
+    r->cursor = cursor;
+
+    pthread_mutex_lock(&j->lock);
+
+    /* the newest segment that may hold the record behind the cursor */
+    for (i = j->nsegments; i > 1 && j->segments[i - 1].base > cursor + 1; i--)
+    {
+        /* void */
+    }
+
+    r->segment = i ? j->segments[i - 1].number : 0;
+
+    pthread_mutex_unlock(&j->lock);
+}
+
+
+void
+journal_reader_close(journal_reader_t *r)
+{
+    if (r->fd != -1) {
+        close(r->fd);
+        r->fd = -1;
+    }
+}
+
+
+/* The segment behind a number, or 0. */
+static uint32_t
+journal_following(journal_t *j, uint32_t number)
+{
+    size_t    i;
+    uint32_t  next;
+
+    next = 0;
+
+    pthread_mutex_lock(&j->lock);
+
+    for (i = 0; i < j->nsegments; i++) {
+        if (j->segments[i].number > number) {
+            next = j->segments[i].number;
+            break;
+        }
+    }
+
+    pthread_mutex_unlock(&j->lock);
+
+    return next;
+}
+
+
+ssize_t
+journal_read(journal_reader_t *r, char *buf, size_t size,
+    const journal_pos_t *end)
+{
+    char              name[32];
+    size_t            want, pos, len, skip;
+    ssize_t           n;
+    uint32_t          next;
+    struct stat       st;
+    sb_rc_t           rc;
+    journal_record_t  rec;
+
+    for ( ;; ) {
+
+        if (r->segment == 0 || r->segment > end->segment) {
+            return 0;
+        }
+
+        if (r->fd == -1) {
+            journal_segment_name(name, r->segment);
+
+            r->fd = openat(r->journal->dirfd, name, O_RDONLY|O_CLOEXEC);
+            if (r->fd == -1) {
+                return -1;
+            }
+
+            r->offset = JOURNAL_HEAD;
+        }
+
+        if (r->segment == end->segment) {
+            st.st_size = end->offset;
+
+        } else if (fstat(r->fd, &st) == -1) {
+            return -1;
+        }
+
+        rc = SB_OK;
+
+        if (r->offset < st.st_size) {
+            want = (size_t) (st.st_size - r->offset);
+            want = want < size ? want : size;
+
+            n = pread(r->fd, buf, want, r->offset);
+
+            if (n == -1) {
+                return -1;
+            }
+
+            pos = 0;
+            skip = 0;
+
+            while (pos < (size_t) n) {
+                rc = journal_record_read(&rec, buf + pos, (size_t) n - pos,
+                                         &len);
+                if (rc != SB_OK) {
+                    break;
+                }
+
+                pos += len;
+
+                if (rec.cursor <= r->cursor) {
+                    skip = pos;
+                    continue;
+                }
+
+                r->cursor = rec.cursor;
+            }
+
+            r->offset += (off_t) pos;
+
+            if (pos > skip) {
+                memmove(buf, buf + skip, pos - skip);
+                return (ssize_t) (pos - skip);
+            }
+
+            if (rc == SB_OK || (rc == SB_AGAIN && pos > 0)) {
+                continue;
+            }
+
+            log_line(LOG_ERROR, "journal segment %010u is damaged at offset "
+                     "%lld, the rest of it is passed over", r->segment,
+                     (long long) r->offset);
+        }
+
+        if (r->segment == end->segment) {
+            r->offset = st.st_size;
+            return 0;
+        }
+
+        next = journal_following(r->journal, r->segment);
+        close(r->fd);
+        r->fd = -1;
+        r->segment = next;
+    }
+}
+
+
+static uint32_t
+journal_applied_text(char text[160], unsigned long long cursor)
+{
+    int      fd;
+    char     boot[64];
+    ssize_t  n;
+
+    n = -1;
+    fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY|O_CLOEXEC);
+
+    if (fd != -1) {
+        n = read(fd, boot, 36);
+        close(fd);
+    }
+
+    boot[n > 0 ? n : 0] = '\0';
+
+    return (uint32_t) snprintf(text, 160, "%020llu %s", cursor, boot);
+}
+
+
+uint64_t
+journal_applied_load(int dirfd)
+{
+    int                 fd;
+    char                have[160], want[160], *end;
+    ssize_t             n;
+    unsigned long long  cursor;
+
+    fd = openat(dirfd, "applied", O_RDONLY|O_CLOEXEC);
+    if (fd == -1) {
+        return 0;
+    }
+
+    n = read(fd, have, sizeof(have) - 1);
+    close(fd);
+
+    if (n < 21) {
+        return 0;
+    }
+
+    have[n] = '\0';
+    cursor = strtoull(have, &end, 10);
+
+    if (end != have + 20) {
+        return 0;
+    }
+
+    (void) journal_applied_text(want, cursor);
+
+    end = strchr(have, '\n');
+    if (end) {
+        *end = '\0';
+    }
+
+    return strcmp(have, want) == 0 ? cursor : 0;
+}
+
+
+int
+journal_applied_store(int dirfd, uint64_t cursor)
+{
+    int      fd, rc;
+    char     text[160];
+    size_t   n;
+
+    n = journal_applied_text(text, cursor);
+    text[n++] = '\n';
+
+    fd = openat(dirfd, "applied", O_WRONLY|O_CREAT|O_CLOEXEC, 0640);
+    if (fd == -1) {
+        return errno;
+    }
+
+    rc = pwrite(fd, text, n, 0) == (ssize_t) n ? 0 : ENOSPC;
+    close(fd);
+
+    return rc;
+}
