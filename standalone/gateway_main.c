@@ -1,0 +1,580 @@
+/* sandbox-gateway: what is asked, is it sound, and then go. */
+
+#include "gateway.h"
+#include "files.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+
+#define GW_KEY_MAX  4096
+
+
+static void gw_say(const char *fmt, va_list args);
+static bool gw_prepare(gw_t *g);
+static bool gw_prepare_listen(gw_t *g);
+static bool gw_prepare_tls(gw_t *g);
+static bool gw_prepare_public(gw_t *g);
+static bool gw_prepare_upstream(gw_t *g);
+static bool gw_prepare_files(const gw_t *g);
+static void gw_prepare_console(gw_t *g);
+static void gw_add_host(gw_t *g, const char *name, size_t len);
+static int gw_print_config(const gw_t *g);
+static int gw_check(gw_t *g);
+static int gw_print_version(const gw_t *g);
+
+
+int
+main(int argc, char **argv, char **envp)
+{
+    static gw_t  g;
+
+    if (argc > 1 && strcmp(argv[1], "token") == 0) {
+        return gw_token_main(argc - 1, argv + 1, envp);
+    }
+
+    if (!gw_options_read(&g.opt, argc, argv, envp)) {
+        return GW_EXIT_USAGE;
+    }
+
+    if (g.opt.help) {
+        gw_options_help();
+        return GW_EXIT_OK;
+    }
+
+    if (g.opt.version) {
+        return gw_print_version(&g);
+    }
+
+    if (!gw_prepare(&g)) {
+        return GW_EXIT_USAGE;
+    }
+
+    if (!gw_programs_find(&g.prog, &g.opt)) {
+        return GW_EXIT_FAILED;
+    }
+
+    if (g.opt.print_config) {
+        return gw_print_config(&g);
+    }
+
+    if (!gw_prepare_files(&g)) {
+        return GW_EXIT_FAILED;
+    }
+
+    if (!g.runtime && !gw_upstream_probe(&g.upstream, g.opt.upstream)) {
+        return GW_EXIT_FAILED;
+    }
+
+    if (g.opt.check) {
+        return gw_check(&g);
+    }
+
+    if (!gw_place_make(&g.place, &g.prog, &g.opt)) {
+        return GW_EXIT_FAILED;
+    }
+
+    return gw_supervise(&g);
+}
+
+
+bool
+gw_fail(const char *fmt, ...)
+{
+    va_list  args;
+
+    va_start(args, fmt);
+    gw_say(fmt, args);
+    va_end(args);
+
+    return false;
+}
+
+
+void
+gw_note(const char *fmt, ...)
+{
+    va_list  args;
+
+    va_start(args, fmt);
+    gw_say(fmt, args);
+    va_end(args);
+}
+
+
+static void
+gw_say(const char *fmt, va_list args)
+{
+    fflush(stdout);
+    fputs("sandbox-gateway: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+}
+
+
+static bool
+gw_prepare(gw_t *g)
+{
+    return gw_prepare_listen(g)
+           && gw_prepare_tls(g)
+           && gw_prepare_public(g)
+           && gw_prepare_upstream(g)
+           && gw_place_name(&g->place, &g->opt)
+           && (gw_prepare_console(g), true);
+}
+
+
+/* ADDRESS, ADDRESS:PORT, [IPV6] or [IPV6]:PORT */
+
+static bool
+gw_prepare_listen(gw_t *g)
+{
+    size_t           len;
+    unsigned         port;
+    const char      *p, *end;
+    struct in_addr   in;
+    struct in6_addr  in6;
+
+    p = g->opt.listen ? g->opt.listen : "127.0.0.1";
+
+    if (p[0] == '[') {
+        p++;
+        end = strchr(p, ']');
+
+        if (end == NULL) {
+            return gw_fail("--listen: \"%s\" has a \"[\" without \"]\".",
+                           g->opt.listen);
+        }
+
+        len = (size_t) (end - p);
+        end++;
+
+    } else {
+        end = strchr(p, ':');
+
+        if (end == NULL || strchr(end + 1, ':')) {
+            end = p + strlen(p);        /* a bare IPv6 address too */
+        }
+
+        len = (size_t) (end - p);
+    }
+
+    if (*end != '\0') {
+        if (*end != ':' || !gw_number(end + 1, 1, 65535, &port)) {
+            return gw_fail("--listen: \"%s\" has no valid port.",
+                           g->opt.listen);
+        }
+
+        if (g->opt.port != 8080 && g->opt.port != port) {
+            return gw_fail("--listen and --port name different ports (%u and"
+                           " %u).", port, g->opt.port);
+        }
+
+        g->opt.port = port;
+    }
+
+    if (len >= sizeof(g->listen_addr)) {
+        return gw_fail("--listen: \"%s\" is not an address of IPv4 or IPv6.",
+                       p);
+    }
+
+    memcpy(g->listen_addr, p, len);
+    g->listen_addr[len] = '\0';
+
+    if (strcmp(g->listen_addr, "localhost") == 0) {
+        strcpy(g->listen_addr, "127.0.0.1");
+
+    } else if (strcmp(g->listen_addr, "*") == 0) {
+        strcpy(g->listen_addr, "0.0.0.0");
+    }
+
+    if (inet_pton(AF_INET, g->listen_addr, &in) == 1) {
+        g->loopback = (ntohl(in.s_addr) >> 24 == 127);
+        return true;
+    }
+
+    if (inet_pton(AF_INET6, g->listen_addr, &in6) == 1) {
+        g->loopback = IN6_IS_ADDR_LOOPBACK(&in6);
+        return true;
+    }
+
+    return gw_fail("--listen: \"%s\" is not an address of IPv4 or IPv6.",
+                   g->listen_addr);
+}
+
+
+static bool
+gw_prepare_tls(gw_t *g)
+{
+    const char         *p;
+    const gw_options_t *o;
+
+    o = &g->opt;
+
+    if ((o->tls_cert == NULL) != (o->tls_key == NULL)) {
+        return gw_fail("--tls-cert and --tls-key belong together; %s is"
+                       " missing.", o->tls_cert ? "--tls-key" : "--tls-cert");
+    }
+
+    if (o->tls_cert == NULL && !g->loopback && !o->insecure) {
+        return gw_fail("%s is not a loopback address: give --tls-cert and"
+                       " --tls-key, or --insecure if tokens may cross the"
+                       " network in clear.", g->listen_addr);
+    }
+
+    for (p = o->tls_cert; p; p = (p == o->tls_cert) ? o->tls_key : NULL) {
+        if (p[strcspn(p, "\"\\$\n")] != '\0') {
+            return gw_fail("--tls-cert and --tls-key: the path must not hold"
+                           " quotes, backslashes or \"$\".");
+        }
+    }
+
+    return true;
+}
+
+
+static bool
+gw_prepare_public(gw_t *g)
+{
+    size_t       len;
+    char         addr[72];
+    const char  *p;
+
+    p = g->opt.public_name;
+
+    if (p) {
+        if (strstr(p, "://")) {
+            return gw_fail("--public: \"%s\" is HOST[:PORT][/PREFIX], without"
+                           " http:// or https://.", p);
+        }
+
+        len = strcspn(p, "/");
+
+        if (len == 0 || len > 255
+            || p[strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
+                           "XYZ0123456789.-_~:[]/")] != '\0'
+            || p[strlen(p) - 1] == '/')
+        {
+            return gw_fail("--public: \"%s\" is not HOST[:PORT][/PREFIX].", p);
+        }
+
+        gw_add_host(g, p, len);
+    }
+
+    /* who listens on one address is called by it */
+
+    if (!g->loopback && strcmp(g->listen_addr, "0.0.0.0") != 0
+        && strcmp(g->listen_addr, "::") != 0)
+    {
+        len = (size_t) snprintf(addr, sizeof(addr),
+                                strchr(g->listen_addr, ':') ? "[%s]" : "%s",
+                                g->listen_addr);
+        gw_add_host(g, addr, len);
+    }
+
+    return true;
+}
+
+
+/* Adds a name without its port unless it is there. */
+
+static void
+gw_add_host(gw_t *g, const char *name, size_t len)
+{
+    char        *copy, *colon;
+    unsigned     i;
+
+    copy = strndup(name, len);
+
+    if (copy == NULL) {
+        abort();
+    }
+
+    colon = strrchr(copy, ':');
+
+    if (colon && strchr(colon, ']') == NULL) {
+        *colon = '\0';
+    }
+
+    for (i = 0; i < g->opt.nhosts; i++) {
+        if (strcasecmp(g->opt.hosts[i], copy) == 0) {
+            free(copy);
+            return;
+        }
+    }
+
+    if (i < GW_HOSTS_MAX) {
+        g->opt.hosts[g->opt.nhosts++] = copy;
+    }
+}
+
+
+static bool
+gw_prepare_upstream(gw_t *g)
+{
+    const char    *why;
+    gw_options_t  *o;
+
+    o = &g->opt;
+
+    if (o->api_key && o->api_key_file) {
+        return gw_fail("SANDBOX_GATEWAY_API_KEY and --api-key-file exclude"
+                       " each other.");
+    }
+
+    if (o->upstream == NULL) {
+
+        if (o->api_key || o->api_key_file) {
+            return gw_fail("an API key is given but no --upstream that it is"
+                           " for.");
+        }
+
+        /* one that is taken is replaced by a free one at the start */
+
+        g->runtime = true;
+        snprintf(g->upstream_url, sizeof(g->upstream_url),
+                 "http://127.0.0.1:%u", o->port <= 65525 ? o->port + 10
+                                                         : o->port - 10);
+        return gw_url_parse(&g->upstream, g->upstream_url, &why);
+    }
+
+    if (o->unconfined) {
+        return gw_fail("--unconfined is for the local runtime, which does not"
+                       " run with --upstream.");
+    }
+
+    if (!gw_url_parse(&g->upstream, o->upstream, &why)) {
+        return gw_fail("--upstream: \"%s\" %s.", o->upstream, why);
+    }
+
+    if (g->upstream.port == o->port
+        && (strcmp(g->upstream.host, g->listen_addr) == 0
+            || (strcmp(g->upstream.host, "localhost") == 0 && g->loopback)))
+    {
+        return gw_fail("--upstream %s is this gateway's own address.",
+                       o->upstream);
+    }
+
+    snprintf(g->upstream_url, sizeof(g->upstream_url), "%s://%s%s",
+             g->upstream.tls ? "https" : "http", g->upstream.authority,
+             g->upstream.path);
+
+    return true;
+}
+
+
+static void
+gw_prepare_console(gw_t *g)
+{
+    bool         brackets, wild;
+    const char  *host, *scheme;
+
+    scheme = g->opt.tls_cert ? "https" : "http";
+
+    if (g->opt.public_name) {
+        snprintf(g->console_url, sizeof(g->console_url), "%s://%s/console/",
+                 scheme, g->opt.public_name);
+        return;
+    }
+
+    wild = (strcmp(g->listen_addr, "0.0.0.0") == 0
+            || strcmp(g->listen_addr, "::") == 0);
+
+    host = g->listen_addr;
+
+    if (wild) {
+        host = "127.0.0.1";
+
+        if (g->opt.nhosts && strpbrk(g->opt.hosts[0], "*:[") == NULL) {
+            host = g->opt.hosts[0];
+        }
+    }
+
+    brackets = (strchr(host, ':') != NULL);
+
+    snprintf(g->console_url, sizeof(g->console_url), "%s://%s%s%s:%u/console/",
+             scheme, brackets ? "[" : "", host, brackets ? "]" : "",
+             g->opt.port);
+}
+
+
+/* Files that the options name. */
+
+static bool
+gw_prepare_files(const gw_t *g)
+{
+    char        *text;
+    size_t       i, len;
+    unsigned     k;
+
+    const struct {
+        const char  *flag;
+        const char  *path;
+    } files[] = {
+        { "--tls-cert", g->opt.tls_cert },
+        { "--tls-key", g->opt.tls_key },
+        { "--config", g->opt.config }
+    };
+
+    for (k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
+
+        if (files[k].path && access(files[k].path, R_OK) == -1) {
+            return gw_fail("%s: %s cannot be read: %s.", files[k].flag,
+                           files[k].path, strerror(errno));
+        }
+    }
+
+    if (g->opt.api_key) {
+        text = strdup(g->opt.api_key);
+        len = text ? strlen(text) : 0;
+
+    } else if (g->opt.api_key_file) {
+        text = gw_read_file(g->place.key, GW_KEY_MAX, &len);
+
+        if (text == NULL) {
+            return gw_fail("--api-key-file: %s cannot be read: %s.",
+                           g->opt.api_key_file, strerror(errno));
+        }
+
+    } else {
+        return true;
+    }
+
+    while (len && (text[len - 1] == '\n' || text[len - 1] == '\r')) {
+        len--;
+    }
+
+    for (i = 0; i < len && text[i] > 0x20 && text[i] < 0x7f; i++) {
+        /* void */
+    }
+
+    free(text);
+
+    if (len == 0 || i < len) {
+        return gw_fail("the API key in %s %s.", g->opt.api_key
+                       ? "SANDBOX_GATEWAY_API_KEY" : g->opt.api_key_file,
+                       len == 0 ? "is empty"
+                       : "holds a space, a line break or a control character");
+    }
+
+    return true;
+}
+
+
+static int
+gw_print_config(const gw_t *g)
+{
+    sb_buf_t  out;
+
+    memset(&out, 0, sizeof(out));
+    out.max = GW_CONF_MAX;
+
+    if (!gw_conf_render(g, &out)) {
+        return GW_EXIT_FAILED;
+    }
+
+    fwrite(out.data, 1, out.len, stdout);
+    sb_buf_free(&out);
+
+    return fflush(stdout) == 0 ? GW_EXIT_OK : GW_EXIT_FAILED;
+}
+
+
+/* Everything but starting, and nothing is left behind: nginx judges the
+ * configuration in a directory that goes away again. */
+
+static int
+gw_check(gw_t *g)
+{
+    int       rc;
+    char      dir[] = "/tmp/sandbox-gateway-check.XXXXXX";
+    char      data[GW_PATH_MAX], text[128];
+    bool      fresh;
+    sb_buf_t  out;
+
+    if (!gw_place_check(&g->place)) {
+        return GW_EXIT_FAILED;
+    }
+
+    if (g->opt.config) {
+        rc = gw_conf_test(g, g->place.conf, g->place.data)
+             ? GW_EXIT_OK : GW_EXIT_FAILED;
+
+        if (rc == GW_EXIT_OK) {
+            puts("The configuration is fine.");
+        }
+
+        return rc;
+    }
+
+    if (mkdtemp(dir) == NULL) {
+        gw_fail("/tmp is not writable: %s.", strerror(errno));
+        return GW_EXIT_FAILED;
+    }
+
+    fresh = (access(g->place.tokens, F_OK) == -1);
+
+    snprintf(data, sizeof(data), "%s/nginx", dir);
+    snprintf(g->place.temp, sizeof(g->place.temp), "%s/temp", dir);
+    snprintf(g->place.conf, sizeof(g->place.conf), "%s/nginx.conf", dir);
+    snprintf(g->place.data, sizeof(g->place.data), "%s", dir);
+
+    if (g->opt.api_key) {
+        snprintf(g->place.key, sizeof(g->place.key), "%s/key", dir);
+    }
+
+    if (fresh) {
+        snprintf(g->place.tokens, sizeof(g->place.tokens), "%s/tokens", dir);
+    }
+
+    memset(&out, 0, sizeof(out));
+    out.max = GW_CONF_MAX;
+
+    rc = GW_EXIT_FAILED;
+
+    if (gw_mkdirs(data, 0700) && gw_mkdirs(g->place.temp, 0700)
+        && (!fresh || gw_token_first(g->place.tokens, text))
+        && (!g->opt.api_key || gw_write_file(g->place.key, g->opt.api_key,
+                                             strlen(g->opt.api_key), 0600))
+        && gw_conf_render(g, &out)
+        && gw_write_file(g->place.conf, out.data, out.len, 0600)
+        && gw_conf_test(g, g->place.conf, dir))
+    {
+        puts("The configuration is fine.");
+        rc = GW_EXIT_OK;
+    }
+
+    sb_buf_free(&out);
+
+    if (!gw_remove_tree(dir)) {
+        gw_note("%s could not be removed: %s.", dir, strerror(errno));
+    }
+
+    return rc;
+}
+
+
+static int
+gw_print_version(const gw_t *g)
+{
+    gw_programs_t  prog;
+
+    memset(&prog, 0, sizeof(prog));
+
+    printf("sandbox-gateway %s\n", SB_VERSION);
+
+    if (gw_nginx_find(&prog, &g->opt)) {
+        printf("nginx %u.%u.%u (%s)\n", prog.nginx_version / 1000000,
+               prog.nginx_version / 1000 % 1000, prog.nginx_version % 1000,
+               prog.nginx);
+    }
+
+    return GW_EXIT_OK;
+}

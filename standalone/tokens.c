@@ -1,0 +1,685 @@
+/* The token of the first start, and `sandbox-gateway token ...`. */
+
+#include "gateway.h"
+#include "digest.h"
+#include "files.h"
+#include "id.h"
+#include "token.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GW_TOKENS_MAX   (4 * 1024 * 1024)
+#define GW_TOKENS_HEAD                                                        \
+    "# Tokens of this gateway, as SHA-256; made by `sandbox-gateway token"    \
+    " add`.\n"
+
+
+typedef struct {
+    const char  *data;
+    const char  *tokens;
+    const char  *actor;
+    const char  *type;
+    const char  *role;
+    const char  *name;
+    const char  *expires;
+    bool         states_actors;
+    const char  *what;          /* what stands behind the options */
+} gw_token_args_t;
+
+
+static bool gw_token_args(gw_token_args_t *a, int argc, char **argv);
+static bool gw_token_path(char *path, const gw_token_args_t *a, char **envp);
+static int gw_token_add(const gw_token_args_t *a, const char *path);
+static int gw_token_list(const char *path);
+static int gw_token_remove(const gw_token_args_t *a, const char *path);
+static bool gw_token_fill(sb_token_t *t, const gw_token_args_t *a,
+    uint64_t now_us);
+static bool gw_token_expires(uint64_t *us, const char *text, uint64_t now_us);
+static bool gw_token_word(const char *word);
+static void gw_token_named(sb_token_t *t, const char *id, char *text);
+static char *gw_tokens_load(const char *path, sb_tokens_t *t, size_t *len);
+static int gw_tokens_open(const char *path);
+static void gw_token_hint(const char *path);
+static void gw_token_usage(void);
+
+
+bool
+gw_token_first(const char *path, char *text)
+{
+    bool        ok;
+    sb_buf_t    out;
+    sb_token_t  t;
+
+    text[0] = '\0';
+
+    if (access(path, F_OK) == 0) {
+        return true;
+    }
+
+    if (errno != ENOENT) {
+        return gw_fail("%s cannot be reached: %s.", path, strerror(errno));
+    }
+
+    memset(&t, 0, sizeof(t));
+    sb_token_make(&t, text);
+
+    t.role = SB_ROLE_ADMIN;
+    t.states_actors = true;
+    strcpy(t.actor, "admin");
+    strcpy(t.type, "user");
+
+    memset(&out, 0, sizeof(out));
+    out.max = 4096;
+
+    ok = sb_buf_add_str(&out, sb_lit(GW_TOKENS_HEAD)) == SB_OK
+         && sb_token_line(&out, &t, sb_now_us()) == SB_OK
+         && gw_write_file(path, out.data, out.len, 0600);
+
+    sb_buf_free(&out);
+
+    return ok || gw_fail("%s cannot be written: %s.", path, strerror(errno));
+}
+
+
+int
+gw_token_main(int argc, char **argv, char **envp)
+{
+    char             path[GW_PATH_MAX];
+    const char      *verb;
+    gw_token_args_t  a;
+
+    verb = (argc > 1) ? argv[1] : "";
+
+    if (strcmp(verb, "add") != 0 && strcmp(verb, "list") != 0
+        && strcmp(verb, "remove") != 0)
+    {
+        gw_token_usage();
+        return strcmp(verb, "--help") == 0 ? GW_EXIT_OK : GW_EXIT_USAGE;
+    }
+
+    if (!gw_token_args(&a, argc - 1, argv + 1)
+        || !gw_token_path(path, &a, envp))
+    {
+        return GW_EXIT_USAGE;
+    }
+
+    if (strcmp(verb, "add") == 0) {
+        return gw_token_add(&a, path);
+    }
+
+    if (strcmp(verb, "list") == 0) {
+        return gw_token_list(path);
+    }
+
+    return gw_token_remove(&a, path);
+}
+
+
+static bool
+gw_token_args(gw_token_args_t *a, int argc, char **argv)
+{
+    int          i;
+    size_t       n;
+    unsigned     k;
+    const char  *arg;
+
+    memset(a, 0, sizeof(*a));
+
+    const struct {
+        const char   *name;
+        const char  **value;
+    } texts[] = {
+        { "data", &a->data },
+        { "tokens", &a->tokens },
+        { "actor", &a->actor },
+        { "type", &a->type },
+        { "role", &a->role },
+        { "name", &a->name },
+        { "expires", &a->expires },
+        { NULL, NULL }
+    };
+
+    for (i = 1; i < argc; i++) {
+        arg = argv[i];
+
+        if (strcmp(arg, "--states-actors") == 0) {
+            a->states_actors = true;
+            continue;
+        }
+
+        if (strncmp(arg, "--", 2) != 0) {
+            if (strcmp(argv[0], "remove") == 0 && a->what == NULL) {
+                a->what = arg;
+                continue;
+            }
+
+            return gw_fail("token %s: \"%s\" is not expected here.", argv[0],
+                           arg);
+        }
+
+        for (k = 0; texts[k].name; k++) {
+            n = strlen(texts[k].name);
+
+            if (strncmp(arg + 2, texts[k].name, n) != 0) {
+                continue;
+            }
+
+            if (arg[n + 2] == '=') {
+                *texts[k].value = arg + n + 3;
+                break;
+            }
+
+            if (arg[n + 2] == '\0') {
+                if (++i == argc) {
+                    return gw_fail("token %s: %s needs a value.", argv[0],
+                                   arg);
+                }
+
+                *texts[k].value = argv[i];
+                break;
+            }
+        }
+
+        if (texts[k].name == NULL) {
+            return gw_fail("token %s: there is no option %.*s.", argv[0],
+                           (int) strcspn(arg, "="), arg);
+        }
+
+        if ((*texts[k].value)[0] == '\0') {
+            return gw_fail("token %s: --%s needs a value.", argv[0],
+                           texts[k].name);
+        }
+    }
+
+    if (a->data && a->tokens) {
+        return gw_fail("token %s: --data and --tokens exclude each other.",
+                       argv[0]);
+    }
+
+    return true;
+}
+
+
+static bool
+gw_token_path(char *path, const gw_token_args_t *a, char **envp)
+{
+    char          *argv[] = { (char *) "sandbox-gateway", NULL };
+    gw_place_t     place;
+    gw_options_t   opt;
+
+    if (a->tokens) {
+        if (strlen(a->tokens) >= GW_PATH_MAX) {
+            return gw_fail("--tokens: the path is too long.");
+        }
+
+        strcpy(path, a->tokens);
+        return true;
+    }
+
+    /* the same DATA as a start in this directory would have */
+
+    if (!gw_options_read(&opt, 1, argv, envp)) {
+        return false;
+    }
+
+    if (a->data) {
+        opt.data = a->data;
+    }
+
+    if (!gw_place_name(&place, &opt)) {
+        return false;
+    }
+
+    strcpy(path, place.tokens);
+
+    return true;
+}
+
+
+static int
+gw_token_add(const gw_token_args_t *a, const char *path)
+{
+    int          fd, rc;
+    char         text[SB_TOKEN_TEXT_MAX];
+    char        *old;
+    size_t       len, i;
+    ssize_t      n;
+    sb_buf_t     out;
+    uint64_t     now;
+    sb_token_t   t;
+    sb_tokens_t  all;
+
+    now = sb_now_us();
+    memset(&t, 0, sizeof(t));
+    memset(&out, 0, sizeof(out));
+    out.max = 8192;
+
+    if (!gw_token_fill(&t, a, now)) {
+        return GW_EXIT_USAGE;
+    }
+
+    fd = gw_tokens_open(path);
+
+    if (fd == -1) {
+        return GW_EXIT_FAILED;
+    }
+
+    rc = GW_EXIT_FAILED;
+
+    old = gw_tokens_load(path, &all, &len);
+
+    if (old == NULL) {
+        close(fd);
+        return rc;
+    }
+
+    if (a->name) {
+        gw_token_named(&t, a->name, text);
+
+        for (i = 0; i < all.n; i++) {
+            if (strcmp(all.items[i].id, a->name) == 0) {
+                gw_fail("token add: %s holds a token %s already; remove it"
+                        " first or choose another --name.", path, a->name);
+                goto done;
+            }
+        }
+
+    } else {
+        sb_token_make(&t, text);
+    }
+
+    if ((len == 0 && sb_buf_add_str(&out, sb_lit(GW_TOKENS_HEAD)) != SB_OK)
+        || (len && old[len - 1] != '\n' && sb_buf_add_c(&out, '\n') != SB_OK)
+        || sb_token_line(&out, &t, now) != SB_OK)
+    {
+        gw_fail("token add: the line would be too long.");
+        goto done;
+    }
+
+    n = write(fd, out.data, out.len);
+
+    if (n != (ssize_t) out.len || fsync(fd) == -1) {
+        gw_fail("%s cannot be written: %s.", path, strerror(errno));
+
+        if (n > 0 && ftruncate(fd, (off_t) len) == -1) {
+            gw_note("%s has half a line at its end; remove it.", path);
+        }
+
+        goto done;
+    }
+
+    puts(text);
+    fflush(stdout);
+
+    gw_token_hint(path);
+    rc = GW_EXIT_OK;
+
+done:
+
+    sb_tokens_free(&all);
+    sb_buf_free(&out);
+    free(old);
+    close(fd);
+
+    return rc;
+}
+
+
+static int
+gw_token_list(const char *path)
+{
+    char         when[SB_TIME_LEN + 1];
+    char        *text;
+    size_t       i, len;
+    sb_tokens_t  all;
+
+    static const char  *roles[] = { "viewer", "operator", "admin" };
+
+    text = gw_tokens_load(path, &all, &len);
+
+    if (text == NULL) {
+        return GW_EXIT_FAILED;
+    }
+
+    printf("%-16s %-9s %-20s %-8s %-13s %s\n", "ID", "ROLE", "ACTOR", "TYPE",
+           "STATES ACTORS", "EXPIRES");
+
+    for (i = 0; i < all.n; i++) {
+        strcpy(when, "never");
+
+        if (all.items[i].expires_us) {
+            sb_time_text(when, all.items[i].expires_us);
+        }
+
+        printf("%-16s %-9s %-20s %-8s %-13s %s\n", all.items[i].id,
+               roles[all.items[i].role],
+               all.items[i].actor[0] ? all.items[i].actor : "-",
+               all.items[i].type[0] ? all.items[i].type : "-",
+               all.items[i].states_actors ? "yes" : "no", when);
+    }
+
+    sb_tokens_free(&all);
+    free(text);
+
+    return GW_EXIT_OK;
+}
+
+
+/* The new content takes the file's place with its owner and mode. */
+
+static int
+gw_token_remove(const gw_token_args_t *a, const char *path)
+{
+    int          fd, temp, rc;
+    char         name[GW_PATH_MAX + 16];
+    char        *text, *line, *next;
+    size_t       len, idlen, left;
+    struct stat  st;
+    sb_tokens_t  all;
+
+    if (a->what == NULL) {
+        gw_fail("token remove: name the ID, as token list shows it.");
+        return GW_EXIT_USAGE;
+    }
+
+    fd = gw_tokens_open(path);
+
+    if (fd == -1) {
+        return GW_EXIT_FAILED;
+    }
+
+    text = gw_tokens_load(path, &all, &len);
+
+    if (text == NULL) {
+        close(fd);
+        return GW_EXIT_FAILED;
+    }
+
+    sb_tokens_free(&all);
+
+    rc = GW_EXIT_FAILED;
+    idlen = strlen(a->what);
+
+    for (line = text; *line; line = next) {
+        next = line + strcspn(line, "\n");
+        next += (*next == '\n');
+
+        if (strncmp(line, a->what, idlen) == 0
+            && (line[idlen] == ' ' || line[idlen] == '\t'))
+        {
+            break;
+        }
+    }
+
+    if (*line == '\0') {
+        gw_fail("token remove: %s holds no token %s.", path, a->what);
+        goto done;
+    }
+
+    left = strlen(next);
+    memmove(line, next, left + 1);
+    len = (size_t) (line - text) + left;
+
+    snprintf(name, sizeof(name), "%s.XXXXXX", path);
+    temp = mkostemp(name, O_CLOEXEC);
+
+    if (temp == -1 || fstat(fd, &st) == -1
+        || fchmod(temp, st.st_mode & 0777) == -1
+        || fchown(temp, st.st_uid, st.st_gid) == -1
+        || write(temp, text, len) != (ssize_t) len || fsync(temp) == -1
+        || rename(name, path) == -1)
+    {
+        gw_fail("%s cannot be written: %s.", path, strerror(errno));
+
+        if (temp != -1) {
+            (void) unlink(name);
+            close(temp);
+        }
+
+        goto done;
+    }
+
+    close(temp);
+    gw_token_hint(path);
+    rc = GW_EXIT_OK;
+
+done:
+
+    free(text);
+    close(fd);
+
+    return rc;
+}
+
+
+static bool
+gw_token_fill(sb_token_t *t, const gw_token_args_t *a, uint64_t now_us)
+{
+    const char  *role;
+
+    role = a->role ? a->role : "operator";
+
+    if (strcmp(role, "viewer") == 0) {
+        t->role = SB_ROLE_VIEWER;
+
+    } else if (strcmp(role, "operator") == 0) {
+        t->role = SB_ROLE_OPERATOR;
+
+    } else if (strcmp(role, "admin") == 0) {
+        t->role = SB_ROLE_ADMIN;
+
+    } else {
+        return gw_fail("token add: --role is viewer, operator or admin, not"
+                       " \"%s\".", role);
+    }
+
+    if (a->name && (strlen(a->name) > SB_TOKEN_ID_MAX
+                    || a->name[strspn(a->name, "abcdefghijklmnopqrstuvwxyz"
+                                               "0123456789")] != '\0'))
+    {
+        return gw_fail("token add: --name is 1 to %d of a-z and 0-9, not"
+                       " \"%s\".", SB_TOKEN_ID_MAX, a->name);
+    }
+
+    if (a->actor) {
+        if (strlen(a->actor) >= sizeof(t->actor)
+            || !gw_token_word(a->actor))
+        {
+            return gw_fail("token add: --actor is at most %d printable"
+                           " characters without spaces.", SB_TOKEN_NAME_MAX);
+        }
+
+        strcpy(t->actor, a->actor);
+    }
+
+    if (a->type) {
+        if (strlen(a->type) >= sizeof(t->type)
+            || !gw_token_word(a->type))
+        {
+            return gw_fail("token add: --type is at most %d printable"
+                           " characters without spaces.",
+                           (int) sizeof(t->type) - 1);
+        }
+
+        strcpy(t->type, a->type);
+    }
+
+    t->states_actors = a->states_actors;
+
+    return a->expires == NULL
+           || gw_token_expires(&t->expires_us, a->expires, now_us);
+}
+
+
+/* "30d", "12h", "45m", or a time such as 2027-01-31T00:00:00Z. */
+
+static bool
+gw_token_expires(uint64_t *us, const char *text, uint64_t now_us)
+{
+    char      number[16];
+    size_t    len;
+    uint64_t  unit;
+    unsigned  n;
+
+    len = strlen(text);
+    unit = 0;
+
+    switch (text[len - 1]) {
+    case 'd':
+        unit = 24 * 3600;
+        break;
+
+    case 'h':
+        unit = 3600;
+        break;
+
+    case 'm':
+        unit = 60;
+        break;
+    }
+
+    if (unit && len < sizeof(number)) {
+        memcpy(number, text, len - 1);
+        number[len - 1] = '\0';
+
+        if (gw_number(number, 1, 1000000, &n)) {
+            *us = now_us + n * unit * 1000000;
+            return true;
+        }
+    }
+
+    if (sb_time_parse(us, sb_str(text, len)) == SB_OK && *us > now_us) {
+        return true;
+    }
+
+    return gw_fail("token add: --expires is a span such as 30d, 12h or 45m, or"
+                   " a time to come such as 2030-01-31T00:00:00Z, not \"%s\".",
+                   text);
+}
+
+
+/* A word of the token file is printable ASCII without spaces. */
+
+static bool
+gw_token_word(const char *word)
+{
+    const unsigned char  *p;
+
+    for (p = (const unsigned char *) word; *p; p++) {
+        if (*p <= 0x20 || *p >= 0x7f) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+/* A token whose id the caller has chosen. */
+
+static void
+gw_token_named(sb_token_t *t, const char *id, char *text)
+{
+    int      n;
+    uint8_t  secret[32];
+
+    sb_random(secret, sizeof(secret));
+
+    n = snprintf(text, SB_TOKEN_TEXT_MAX, "sbx_%s_", id);
+    (void) sb_b64url(text + n, secret, sizeof(secret));
+
+    strcpy(t->id, id);
+    sb_sha256(t->hash, sb_str(text, strlen(text)));
+}
+
+
+static int
+gw_tokens_open(const char *path)
+{
+    int          fd;
+    struct stat  a, b;
+
+    for ( ;; ) {
+        fd = open(path, O_RDWR|O_APPEND|O_CREAT|O_CLOEXEC, 0600);
+
+        if (fd == -1) {
+            gw_fail("%s cannot be opened: %s%s.", path, strerror(errno),
+                    errno == ENOENT ? "; make its directory first" : "");
+            return -1;
+        }
+
+        if (flock(fd, LOCK_EX) == -1) {
+            gw_fail("%s cannot be locked: %s.", path, strerror(errno));
+            close(fd);
+            return -1;
+        }
+
+        /* another one may have replaced it while we waited */
+
+        if (fstat(fd, &a) == 0 && stat(path, &b) == 0
+            && a.st_ino == b.st_ino && a.st_dev == b.st_dev)
+        {
+            return fd;
+        }
+
+        close(fd);
+    }
+}
+
+
+static char *
+gw_tokens_load(const char *path, sb_tokens_t *t, size_t *len)
+{
+    char        *text;
+    unsigned     line;
+    const char  *why;
+
+    text = gw_read_file(path, GW_TOKENS_MAX, len);
+
+    if (text == NULL) {
+        gw_fail("%s cannot be read: %s.", path, strerror(errno));
+        return NULL;
+    }
+
+    why = "";
+    line = 0;
+    memset(t, 0, sizeof(*t));
+
+    if (sb_tokens_parse(t, sb_str(text, *len), &line, &why) != SB_OK) {
+        gw_fail("%s line %u: %s.", path, line, why);
+        free(text);
+        return NULL;
+    }
+
+    return text;
+}
+
+
+/* Which nginx reads the file we do not know: a gateway of ours does when its
+ * lock lies beside it. */
+
+static void
+gw_token_hint(const char *path)
+{
+    gw_note("%s is written; the gateway counts it after a reload (kill -HUP"
+            " its process, or nginx -s reload).", path);
+}
+
+
+static void
+gw_token_usage(void)
+{
+    puts("sandbox-gateway token add [--data DIR | --tokens FILE] [--name ID]\n"
+         "    [--actor NAME] [--type user|agent|system] [--role viewer|"
+         "operator|admin]\n    [--states-actors] [--expires 30d|12h|TIME]\n"
+         "        makes a token and prints it once; the file keeps its hash\n"
+         "sandbox-gateway token list [--data DIR | --tokens FILE]\n"
+         "sandbox-gateway token remove [--data DIR | --tokens FILE] ID");
+}

@@ -1,0 +1,486 @@
+/* Addresses: upstream's URL, the short look whether it answers, our port. */
+
+#include "gateway.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#define GW_PROBE_MS  2000
+
+
+typedef struct {
+    int         fd;
+    SSL_CTX    *ctx;
+    SSL        *ssl;
+    int64_t     until_ms;
+} gw_conn_t;
+
+
+static bool gw_wait(gw_conn_t *c, short events);
+static bool gw_dial(gw_conn_t *c, const gw_url_t *url, char *why, size_t n);
+static bool gw_dial_tls(gw_conn_t *c, const gw_url_t *url, char *why,
+    size_t n);
+static bool gw_ask(gw_conn_t *c, const gw_url_t *url, char *why, size_t n);
+static void gw_hang_up(gw_conn_t *c);
+static int gw_listen_socket(const char *addr, unsigned port,
+    struct sockaddr_storage *sa, socklen_t *len);
+
+
+bool
+gw_url_parse(gw_url_t *url, const char *text, const char **why)
+{
+    size_t       len;
+    const char  *p, *end, *colon;
+
+    memset(url, 0, sizeof(*url));
+
+    if (strncmp(text, "http://", 7) == 0) {
+        p = text + 7;
+
+    } else if (strncmp(text, "https://", 8) == 0) {
+        p = text + 8;
+        url->tls = true;
+
+    } else {
+        *why = "does not begin with http:// or https://";
+        return false;
+    }
+
+    if (text[strcspn(text, "?#@\\ \t\"'$;{}")] != '\0') {
+        *why = "holds a user name, a query or a character that an address"
+               " cannot have";
+        return false;
+    }
+
+    end = p + strcspn(p, "/");
+    len = (size_t) (end - p);
+
+    if (len == 0 || len >= sizeof(url->authority)) {
+        *why = "names no host";
+        return false;
+    }
+
+    memcpy(url->authority, p, len);
+
+    if (p[0] == '[') {
+        colon = memchr(p, ']', len);
+
+        if (colon == NULL) {
+            *why = "has a \"[\" without \"]\"";
+            return false;
+        }
+
+        len = (size_t) (colon - p - 1);
+        p++;
+        colon++;
+
+    } else {
+        colon = memchr(p, ':', len);
+        if (colon == NULL) {
+            colon = end;
+        }
+
+        len = (size_t) (colon - p);
+    }
+
+    if (len == 0 || len >= sizeof(url->host)) {
+        *why = "names no host";
+        return false;
+    }
+
+    memcpy(url->host, p, len);
+    url->port = url->tls ? 443 : 80;
+
+    if (colon != end) {
+        char  port[8];
+
+        len = (size_t) (end - colon) - 1;
+
+        if (colon[0] != ':' || len == 0 || len >= sizeof(port)) {
+            *why = "has no valid port";
+            return false;
+        }
+
+        memcpy(port, colon + 1, len);
+        port[len] = '\0';
+
+        if (!gw_number(port, 1, 65535, &url->port)) {
+            *why = "has no valid port";
+            return false;
+        }
+    }
+
+    len = strlen(end);
+
+    while (len && end[len - 1] == '/') {
+        len--;
+    }
+
+    if (len >= sizeof(url->path)) {
+        *why = "has a path that is too long";
+        return false;
+    }
+
+    memcpy(url->path, end, len);
+
+    return true;
+}
+
+
+bool
+gw_upstream_probe(const gw_url_t *url, const char *text)
+{
+    bool       ok;
+    char       why[400];
+    gw_conn_t  c;
+
+    memset(&c, 0, sizeof(c));
+    c.fd = -1;
+    c.until_ms = gw_now_ms() + GW_PROBE_MS;
+    why[0] = '\0';
+
+    ok = gw_dial(&c, url, why, sizeof(why))
+         && (!url->tls || gw_dial_tls(&c, url, why, sizeof(why)))
+         && gw_ask(&c, url, why, sizeof(why));
+
+    gw_hang_up(&c);
+
+    if (!ok) {
+        return gw_fail("upstream %s is unreachable: %s; start it or correct"
+                       " --upstream.", text, why);
+    }
+
+    return true;
+}
+
+
+bool
+gw_port_free(const char *addr, unsigned port)
+{
+    int                      fd, one, err;
+    socklen_t                len;
+    struct sockaddr_storage  sa;
+
+    fd = gw_listen_socket(addr, port, &sa, &len);
+
+    if (fd == -1) {
+        return gw_fail("--listen: \"%s\" is not an address of IPv4 or IPv6.",
+                       addr);
+    }
+
+    one = 1;
+    (void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+
+    err = 0;
+
+    if (bind(fd, (struct sockaddr *) &sa, len) == -1 || listen(fd, 1) == -1) {
+        err = errno;
+    }
+
+    close(fd);
+
+    switch (err) {
+
+    case 0:
+        return true;
+
+    case EADDRINUSE:
+        return gw_fail("port %u on %s is taken; end what listens there or"
+                       " choose another with --port.", port, addr);
+
+    case EACCES:
+        return gw_fail("port %u on %s is not allowed for this user; choose one"
+                       " above 1023 with --port.", port, addr);
+
+    case EADDRNOTAVAIL:
+        return gw_fail("--listen: %s is no address of this machine.", addr);
+
+    default:
+        return gw_fail("port %u on %s cannot be used: %s.", port, addr,
+                       strerror(err));
+    }
+}
+
+
+bool
+gw_port_open(const char *addr, unsigned port)
+{
+    int                      fd, rc;
+    socklen_t                len;
+    struct sockaddr_storage  sa;
+
+    fd = gw_listen_socket(addr, port, &sa, &len);
+
+    if (fd == -1) {
+        return false;
+    }
+
+    /* connecting to the wildcard address means connecting to loopback */
+
+    rc = connect(fd, (struct sockaddr *) &sa, len);
+    close(fd);
+
+    return rc == 0;
+}
+
+
+static int
+gw_listen_socket(const char *addr, unsigned port,
+    struct sockaddr_storage *sa, socklen_t *len)
+{
+    int               fd;
+    char              service[8];
+    struct addrinfo   hints, *res;
+
+    memset(&hints, 0, sizeof(hints));
+    hints.ai_flags = AI_NUMERICHOST|AI_NUMERICSERV;
+    hints.ai_socktype = SOCK_STREAM;
+
+    snprintf(service, sizeof(service), "%u", port);
+
+    if (getaddrinfo(addr, service, &hints, &res) != 0) {
+        return -1;
+    }
+
+    memcpy(sa, res->ai_addr, res->ai_addrlen);
+    *len = res->ai_addrlen;
+
+    fd = socket(res->ai_family, SOCK_STREAM|SOCK_CLOEXEC, 0);
+    freeaddrinfo(res);
+
+    return fd;
+}
+
+
+static bool
+gw_wait(gw_conn_t *c, short events)
+{
+    int64_t        left;
+    struct pollfd  p;
+
+    left = c->until_ms - gw_now_ms();
+
+    if (left <= 0) {
+        return false;
+    }
+
+    p.fd = c->fd;
+    p.events = events;
+
+    return poll(&p, 1, (int) left) == 1;
+}
+
+
+static bool
+gw_dial(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
+{
+    int               rc, err;
+    char              service[8];
+    socklen_t         len;
+    struct addrinfo   hints, *res, *ai;
+
+    memset(&hints, 0, sizeof(hints));
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV;
+
+    snprintf(service, sizeof(service), "%u", url->port);
+
+    rc = getaddrinfo(url->host, service, &hints, &res);
+
+    if (rc != 0) {
+        snprintf(why, n, "%s", gai_strerror(rc));
+        return false;
+    }
+
+    err = ETIMEDOUT;
+
+    for (ai = res; ai; ai = ai->ai_next) {
+
+        c->fd = socket(ai->ai_family, SOCK_STREAM|SOCK_CLOEXEC|SOCK_NONBLOCK,
+                       0);
+        if (c->fd == -1) {
+            err = errno;
+            continue;
+        }
+
+        if (connect(c->fd, ai->ai_addr, ai->ai_addrlen) == 0) {
+            break;
+        }
+
+        err = errno;
+
+        if (err == EINPROGRESS) {
+            err = ETIMEDOUT;
+
+            if (gw_wait(c, POLLOUT)) {
+                len = sizeof(err);
+                (void) getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len);
+
+                if (err == 0) {
+                    break;
+                }
+            }
+        }
+
+        close(c->fd);
+        c->fd = -1;
+    }
+
+    freeaddrinfo(res);
+
+    if (c->fd == -1) {
+        snprintf(why, n, "%s", strerror(err));
+        return false;
+    }
+
+    return true;
+}
+
+
+static bool
+gw_dial_tls(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
+{
+    int            rc;
+    long           verify;
+    unsigned char  bin[16];
+
+    c->ctx = SSL_CTX_new(TLS_client_method());
+
+    if (c->ctx == NULL || SSL_CTX_set_default_verify_paths(c->ctx) != 1) {
+        snprintf(why, n, "TLS cannot be set up here");
+        return false;
+    }
+
+    SSL_CTX_set_verify(c->ctx, SSL_VERIFY_PEER, NULL);
+
+    c->ssl = SSL_new(c->ctx);
+
+    if (c->ssl == NULL || SSL_set_fd(c->ssl, c->fd) != 1) {
+        snprintf(why, n, "TLS cannot be set up here");
+        return false;
+    }
+
+    if (inet_pton(AF_INET, url->host, bin) == 1
+        || inet_pton(AF_INET6, url->host, bin) == 1)
+    {
+        (void) X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(c->ssl),
+                                             url->host);
+    } else {
+        (void) SSL_set_tlsext_host_name(c->ssl, url->host);
+        (void) SSL_set1_host(c->ssl, url->host);
+    }
+
+    for ( ;; ) {
+        rc = SSL_connect(c->ssl);
+
+        if (rc == 1) {
+            return true;
+        }
+
+        rc = SSL_get_error(c->ssl, rc);
+
+        if ((rc == SSL_ERROR_WANT_READ && gw_wait(c, POLLIN))
+            || (rc == SSL_ERROR_WANT_WRITE && gw_wait(c, POLLOUT)))
+        {
+            continue;
+        }
+
+        break;
+    }
+
+    verify = SSL_get_verify_result(c->ssl);
+
+    snprintf(why, n, "%s", (verify != X509_V_OK)
+             ? X509_verify_cert_error_string(verify)
+             : "it does not complete a TLS handshake");
+
+    return false;
+}
+
+
+static bool
+gw_ask(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
+{
+    int      rc, err;
+    char     req[1024], answer[16];
+    size_t   len, done;
+    ssize_t  got;
+
+    rc = snprintf(req, sizeof(req),
+                  "GET %s/health HTTP/1.1\r\nHost: %s\r\n"
+                  "User-Agent: sandbox-gateway/" SB_VERSION "\r\n"
+                  "Connection: close\r\n\r\n", url->path, url->authority);
+
+    len = (size_t) rc;
+
+    /* small enough for the socket's buffer: one write does it */
+
+    got = c->ssl ? SSL_write(c->ssl, req, (int) len)
+                 : send(c->fd, req, len, MSG_NOSIGNAL);
+
+    if (got != (ssize_t) len) {
+        snprintf(why, n, "it closed the connection");
+        return false;
+    }
+
+    done = 0;
+
+    while (done < 9) {
+        got = c->ssl ? SSL_read(c->ssl, answer + done,
+                                (int) (sizeof(answer) - done))
+                     : recv(c->fd, answer + done, sizeof(answer) - done, 0);
+
+        if (got > 0) {
+            done += (size_t) got;
+            continue;
+        }
+
+        err = c->ssl ? SSL_get_error(c->ssl, (int) got) : SSL_ERROR_NONE;
+
+        if (err == SSL_ERROR_WANT_READ
+            || (c->ssl == NULL && got == -1 && errno == EAGAIN))
+        {
+            if (gw_wait(c, POLLIN)) {
+                continue;
+            }
+
+            snprintf(why, n, "no answer within %d s", GW_PROBE_MS / 1000);
+            return false;
+        }
+
+        snprintf(why, n, "it closed the connection without an answer");
+        return false;
+    }
+
+    if (memcmp(answer, "HTTP/1.", 7) != 0) {
+        snprintf(why, n, "what answers there does not speak HTTP");
+        return false;
+    }
+
+    return true;
+}
+
+
+static void
+gw_hang_up(gw_conn_t *c)
+{
+    SSL_free(c->ssl);
+    SSL_CTX_free(c->ctx);
+
+    if (c->fd != -1) {
+        close(c->fd);
+    }
+
+    ERR_clear_error();
+}
