@@ -7,6 +7,9 @@
  *   ID SHA256HEX [role=viewer|operator|admin] [actor=NAME] [type=user|agent|..]
  *      [states-actors] [created=TIME] [expires=TIME]
  *
+ * Without role= it is the viewer's.  NAME holds no blank.  No word and no id
+ * may stand twice; created= is for people.
+ *
  * ID is [a-z0-9]{1,32}; SHA256HEX is the digest of the whole token text.  A
  * token as people see it is "sbx_" + ID + "_" + 43 base64url characters
  * (256 random bits), so that the row is found without comparing secrets.
@@ -20,6 +23,7 @@
 #define SB_TOKEN_ID_MAX    32
 #define SB_TOKEN_NAME_MAX  128
 #define SB_TOKEN_TEXT_MAX  128
+#define SB_TOKENS_MAX      4096
 
 typedef enum {
     SB_ROLE_VIEWER = 0,
@@ -38,26 +42,33 @@ typedef struct {
 } sb_token_t;
 
 typedef struct {
-    sb_token_t  *items;     /* malloc'd */
+    sb_token_t  *items;     /* malloc'd, sorted by id */
     size_t       n;
 } sb_tokens_t;
 
 /* Parses the text of a token file.  On SB_ERROR `line` is the number of the bad
- * line (from 1) and `why` a static sentence; unknown words are errors. */
+ * line (from 1) and `why` a static sentence; unknown words are errors.  After
+ * any error t is empty and needs no sb_tokens_free(). */
 sb_rc_t sb_tokens_parse(sb_tokens_t *t, sb_str_t text, unsigned *line,
     const char **why);
 void sb_tokens_free(sb_tokens_t *t);
 
-/* Makes a token: fills `token` (id, hash; the rest is the caller's) and writes
- * the text into `text` (SB_TOKEN_TEXT_MAX bytes, NUL-terminated). */
+/* Makes a token: fills `token` (id of 10 characters and hash; the rest is the
+ * caller's) and writes the text into `text` (SB_TOKEN_TEXT_MAX bytes,
+ * NUL-terminated). */
 void sb_token_make(sb_token_t *token, char *text);
 
-/* One line of the file for a token, with "\n". */
+/* One line of the file for a token, with "\n"; now_us goes into created=.
+ * SB_ERROR when a name cannot stand in the file; nothing is added on errors. */
 sb_rc_t sb_token_line(sb_buf_t *out, const sb_token_t *token, uint64_t now_us);
 
 /* The row of a presented token, or NULL (unknown, wrong, expired).  Constant
- * time in the secret part. */
+ * time in the secret part.  The row lives as long as t. */
 const sb_token_t *sb_token_check(const sb_tokens_t *t, sb_str_t text,
+    uint64_t now_us);
+
+/* The row with an id, or NULL when there is none or it is expired. */
+const sb_token_t *sb_token_find(const sb_tokens_t *t, sb_str_t id,
     uint64_t now_us);
 
 /*
@@ -78,7 +89,7 @@ typedef struct {
 #define SB_ENDPOINT_TOKEN_MAX  1024
 
 /* Writes the token text, NUL-terminated, into text (SB_ENDPOINT_TOKEN_MAX).
- * SB_LIMIT when the names do not fit. */
+ * SB_LIMIT when the names do not fit (about 700 bytes in all). */
 sb_rc_t sb_endpoint_token_make(char *text, const sb_endpoint_token_t *e);
 
 /* Checks a presented text.  buf (SB_ENDPOINT_TOKEN_MAX bytes) receives what the
@@ -87,8 +98,8 @@ sb_rc_t sb_endpoint_token_make(char *text, const sb_endpoint_token_t *e);
 sb_rc_t sb_endpoint_token_check(sb_endpoint_token_t *e, const sb_tokens_t *t,
     sb_str_t text, uint64_t now_us, char *buf);
 
-/* Does a text look like any token of ours (valid or not)?  Used for stripping
- * towards sandboxes. */
+/* Does a text hold, anywhere, what looks like a token of ours (valid or not)?
+ * Used for stripping towards sandboxes. */
 bool sb_token_like(sb_str_t text);
 
 #endif /* SB_TOKEN_H_INCLUDED */
