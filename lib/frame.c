@@ -271,3 +271,10 @@ sb_frame_end(sb_frame_writer_t *w)
 
     return n;
 }
+
+
+void
+sb_frame_set_seq(void *frame, uint64_t seq)
+{
+    sb_set_u64((char *) frame + 8, seq);
+}

@@ -171,5 +171,7 @@ void sb_frame_put(sb_frame_writer_t *w, uint16_t tag, sb_str_t value);
 void sb_frame_put_u64(sb_frame_writer_t *w, uint16_t tag, uint64_t v);
 /* Writes the length and returns it (0 when it was full). */
 size_t sb_frame_end(sb_frame_writer_t *w);
+/* Sets the sequence number of a finished frame. */
+void sb_frame_set_seq(void *frame, uint64_t seq);
 
 #endif /* SB_FRAME_H_INCLUDED */

@@ -20,7 +20,9 @@
 #include "token.h"
 #include "digest.h"
 #include "id.h"
+#include "json.h"
 #include "ws.h"
+#include "path.h"
 
 
 #define NGX_HTTP_SANDBOX_OFF          0
@@ -61,7 +63,9 @@ typedef struct {
     ngx_str_t         api_key_file;
 
     ngx_uint_t        locations;        /* with sandbox on */
-    ngx_uint_t        peer_upstreams;   /* upstream blocks with sandbox_peer */
+    ngx_uint_t        peer_upstreams;   /* upstream blocks whose balancer is
+                                           ours */
+    ngx_array_t      *peers;            /* of ngx_http_sandbox_peer_t */
 } ngx_http_sandbox_main_conf_t;
 
 
@@ -245,6 +249,13 @@ ngx_int_t ngx_http_sandbox_replace_error(ngx_http_request_t *r,
 /* ngx_http_sandbox_body.c: request bodies */
 ngx_int_t ngx_http_sandbox_read_body(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+/* Reads query and body of the operation into ctx->facts (lib/request.h).  On
+ * ambiguity facts->reason is set; NGX_ERROR only without memory. */
+ngx_int_t ngx_http_sandbox_read_facts(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, sb_str_t body, sb_rc_t *rc);
+/* Prepares the tap of a multipart upload. */
+ngx_int_t ngx_http_sandbox_upload_start(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 ngx_int_t ngx_http_sandbox_request_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 extern ngx_http_request_body_filter_pt  ngx_http_sandbox_next_request_body_filter;
@@ -279,8 +290,10 @@ void ngx_http_sandbox_record_output(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t fd,
 void ngx_http_sandbox_record_flush(ngx_http_sandbox_ctx_t *ctx);
 void ngx_http_sandbox_record_end(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+/* What a list or get answer has shown to exist. */
 void ngx_http_sandbox_record_seen(ngx_http_sandbox_ctx_t *ctx);
-/* What has been told of the capture limit for the location of a context. */
+/* The id under which execd knows the running command. */
+void ngx_http_sandbox_record_command(ngx_http_sandbox_ctx_t *ctx);
 
 /* ngx_http_sandbox_helper.c: the connections to the helper, one set a worker */
 ngx_int_t ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
@@ -323,8 +336,13 @@ ngx_int_t ngx_http_sandbox_endpoint_find(ngx_http_request_t *r,
 void ngx_http_sandbox_endpoint_learn(ngx_http_sandbox_main_conf_t *mcf,
     ngx_http_sandbox_loc_conf_t *lcf, ngx_log_t *log, sb_str_t sandbox,
     uint32_t port, ngx_str_t *body);
-/* Drops all addresses of a sandbox, or one (port != 0). */
+/* Drops all addresses of a sandbox, or one (port != 0): none is used again
+ * before upstream has named it again, which is asked for on the next use. */
 void ngx_http_sandbox_endpoint_drop(ngx_http_sandbox_main_conf_t *mcf,
+    sb_str_t sandbox, uint32_t port);
+/* No connection to the address: dropped, and not used again for a while even
+ * when upstream names the same one again. */
+void ngx_http_sandbox_endpoint_failed(ngx_http_sandbox_main_conf_t *mcf,
     sb_str_t sandbox, uint32_t port);
 /* The sandbox is gone for good: its addresses and endpoint tokens end. */
 void ngx_http_sandbox_endpoint_gone(ngx_http_sandbox_main_conf_t *mcf,

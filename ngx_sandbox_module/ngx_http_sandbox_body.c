@@ -1,0 +1,279 @@
+/*
+ * Request bodies: the JSON that is read before it is forwarded, and the tap of
+ * what streams through.
+ */
+
+
+#include "ngx_http_sandbox.h"
+
+
+static void ngx_http_sandbox_body_ready(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sandbox_body_text(ngx_http_request_t *r,
+    sb_str_t *body);
+
+
+ngx_http_request_body_filter_pt  ngx_http_sandbox_next_request_body_filter;
+
+
+ngx_int_t
+ngx_http_sandbox_read_body(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    if (ctx->body_started) {
+        return NGX_DONE;
+    }
+
+    ctx->body_started = 1;
+
+    /* one piece in memory is wanted, whatever client_body_buffer_size says */
+    r->request_body_in_single_buf = 1;
+
+    rc = ngx_http_read_client_request_body(r, ngx_http_sandbox_body_ready);
+
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        return rc;
+    }
+
+    ngx_http_finalize_request(r, NGX_DONE);
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_sandbox_body_ready(ngx_http_request_t *r)
+{
+    sb_rc_t                       rc;
+    sb_str_t                      body;
+    ngx_http_sandbox_ctx_t       *ctx;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    ctx = ngx_http_sandbox_get_ctx(r);
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    ctx->body_done = 1;
+
+    r->preserve_body = 1;
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    if (!ctx->too_large) {
+
+        if (ngx_http_sandbox_body_text(r, &body) != NGX_OK
+            || ngx_http_sandbox_read_facts(r, ctx, body, &rc) != NGX_OK)
+        {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return;
+        }
+
+        if (rc == SB_OK) {
+
+            if (ctx->facts->op != ctx->op) {
+                /* such as a shell command that came by /code */
+                ctx->op = ctx->facts->op;
+                ctx->mode = lcf->modes[sb_op_index(ctx->op)];
+            }
+
+            if (ngx_http_sandbox_record_facts(r, ctx) != NGX_OK) {
+                ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+                return;
+            }
+        }
+    }
+
+    ngx_http_core_run_phases(r);
+}
+
+
+/* The body as one slice.  It is at most sandbox_body_limit long: the request
+ * body filter sees to that. */
+
+static ngx_int_t
+ngx_http_sandbox_body_text(ngx_http_request_t *r, sb_str_t *body)
+{
+    u_char       *p;
+    size_t        len;
+    ssize_t       n;
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    body->data = "";
+    body->len = 0;
+
+    if (r->request_body == NULL || r->request_body->bufs == NULL) {
+        return NGX_OK;
+    }
+
+    cl = r->request_body->bufs;
+
+    if (cl->next == NULL && ngx_buf_in_memory(cl->buf)) {
+        body->data = (const char *) cl->buf->pos;
+        body->len = cl->buf->last - cl->buf->pos;
+        return NGX_OK;
+    }
+
+    len = 0;
+
+    for ( /* void */ ; cl; cl = cl->next) {
+        len += ngx_buf_size(cl->buf);
+    }
+
+    p = ngx_pnalloc(r->pool, len ? len : 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    body->data = (const char *) p;
+    body->len = len;
+
+    for (cl = r->request_body->bufs; cl; cl = cl->next) {
+        b = cl->buf;
+
+        if (ngx_buf_in_memory(b)) {
+            p = ngx_copy(p, b->pos, b->last - b->pos);
+            continue;
+        }
+
+        if (!b->in_file) {
+            continue;
+        }
+
+        /* only when client_body_in_file_only is on or the buffer is small:
+         * the page cache holds what nginx has just written */
+
+        len = (size_t) (b->file_last - b->file_pos);
+        n = ngx_read_file(b->file, p, len, b->file_pos);
+
+        if (n != (ssize_t) len) {
+            return NGX_ERROR;
+        }
+
+        p += n;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_read_facts(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
+    sb_str_t body, sb_rc_t *rc)
+{
+    if (ctx->facts == NULL) {
+        ctx->facts = ngx_pcalloc(r->pool, sizeof(sb_request_t));
+        if (ctx->facts == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    *rc = sb_request_read(ctx->facts, &ctx->route, body);
+
+    if (*rc == SB_NOMEM) {
+        return NGX_ERROR;
+    }
+
+    if (*rc != SB_OK && ctx->facts->reason == NULL) {
+        ctx->facts->reason = "The request can be read in more than one way.";
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_upload_start(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    sb_rc_t    rc;
+    sb_str_t   boundary;
+    ngx_str_t  type;
+
+    if (ctx->multipart || ctx->mode == NGX_HTTP_SANDBOX_OFF
+        || r->headers_in.content_type == NULL)
+    {
+        return NGX_OK;
+    }
+
+    type = r->headers_in.content_type->value;
+
+    rc = sb_multipart_boundary(ngx_http_sandbox_str(&type), &boundary);
+
+    if (rc != SB_OK) {
+        /* execd refuses it as well; the record tells */
+        ctx->multipart_bad = 1;
+        return NGX_OK;
+    }
+
+    ctx->multipart = sb_multipart_new(boundary, NULL);
+
+    return ctx->multipart ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    size_t                        n;
+    sb_rc_t                       rc;
+    ngx_buf_t                    *b;
+    ngx_chain_t                  *cl;
+    ngx_http_sandbox_ctx_t       *ctx;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    ctx = r == r->main ? ngx_http_sandbox_get_ctx(r) : NULL;
+
+    if (ctx == NULL) {
+        return ngx_http_sandbox_next_request_body_filter(r, in);
+    }
+
+    for (cl = in; cl; cl = cl->next) {
+        b = cl->buf;
+
+        if (!ngx_buf_in_memory(b)) {
+            continue;
+        }
+
+        n = b->last - b->pos;
+        ctx->bytes_in += n;
+
+        if (ctx->body_started && !ctx->body_done) {
+
+            lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+            if (ctx->bytes_in > (off_t) lcf->body_limit) {
+                ctx->too_large = 1;
+                return NGX_HTTP_REQUEST_ENTITY_TOO_LARGE;
+            }
+        }
+
+        if (ctx->multipart == NULL || n == 0 || ctx->multipart_bad) {
+            continue;
+        }
+
+        rc = sb_multipart_feed(ctx->multipart, (const char *) b->pos, n);
+
+        if (rc == SB_OK || rc == SB_AGAIN) {
+            continue;
+        }
+
+        ctx->multipart_bad = 1;
+
+        if (rc == SB_AMBIGUOUS) {
+
+            /*
+             * execd might read something else than what is recorded; the
+             * upstream request is broken off before its end
+             */
+
+            ngx_str_set(&ctx->error_code, "GATEWAY_AMBIGUOUS_REQUEST");
+
+            ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                          "sandbox %s: upload refused: %s", ctx->id_text,
+                          sb_multipart_reason(ctx->multipart));
+
+            return NGX_HTTP_BAD_REQUEST;
+        }
+    }
+
+    return ngx_http_sandbox_next_request_body_filter(r, in);
+}

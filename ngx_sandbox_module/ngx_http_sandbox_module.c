@@ -1,0 +1,516 @@
+/*
+ * ngx_http_sandbox_module: a flight recorder and gate in front of OpenSandbox.
+ *
+ * This file holds the directives and the module's place in nginx; what an
+ * operation goes through begins in ngx_http_sandbox_operation.c.
+ */
+
+
+#include "ngx_http_sandbox.h"
+
+
+static void *ngx_http_sandbox_create_main_conf(ngx_conf_t *cf);
+static void *ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf);
+static char *ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent,
+    void *child);
+static ngx_int_t ngx_http_sandbox_preconfiguration(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sandbox_postconfiguration(ngx_conf_t *cf);
+static ngx_int_t ngx_http_sandbox_init_process(ngx_cycle_t *cycle);
+static void ngx_http_sandbox_exit_process(ngx_cycle_t *cycle);
+static char *ngx_http_sandbox_hosts(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+
+static ngx_conf_enum_t  ngx_http_sandbox_endpoints[] = {
+    { ngx_string("off"), NGX_HTTP_SANDBOX_ENDPOINTS_OFF },
+    { ngx_string("rewrite"), NGX_HTTP_SANDBOX_ENDPOINTS_REWRITE },
+    { ngx_string("all"), NGX_HTTP_SANDBOX_ENDPOINTS_ALL },
+    { ngx_null_string, 0 }
+};
+
+
+#define NGX_HTTP_SANDBOX_ANY                                                  \
+    NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
+
+
+static ngx_command_t  ngx_http_sandbox_commands[] = {
+
+    { ngx_string("sandbox"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, enable),
+      NULL },
+
+    { ngx_string("sandbox_helper"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_CONF_TAKE1,
+      ngx_http_sandbox_conf_helper,
+      0,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_data"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, data),
+      NULL },
+
+    { ngx_string("sandbox_history"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_sandbox_conf_history,
+      0,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_history_path"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, history_path),
+      NULL },
+
+    { ngx_string("sandbox_history_sync"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, history_sync),
+      NULL },
+
+    { ngx_string("sandbox_queue"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, queue),
+      NULL },
+
+    { ngx_string("sandbox_endpoint_zone"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, zone_size),
+      NULL },
+
+    { ngx_string("sandbox_upstream"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_sandbox_conf_upstream,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_public"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_sandbox_conf_public,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_host"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_1MORE,
+      ngx_http_sandbox_hosts,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_api_key_file"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_sandbox_conf_api_key,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_tokens"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_sandbox_conf_tokens,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_endpoints"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, endpoints),
+      ngx_http_sandbox_endpoints },
+
+    { ngx_string("sandbox_endpoint_allow"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_1MORE,
+      ngx_http_sandbox_conf_allow,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_record"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE2,
+      ngx_http_sandbox_conf_record,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_capture_limit"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_off_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, capture_limit),
+      NULL },
+
+    { ngx_string("sandbox_body_limit"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, body_limit),
+      NULL },
+
+    { ngx_string("sandbox_timeout"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, timeout),
+      NULL },
+
+    { ngx_string("sandbox_actor_type"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, actor_type),
+      NULL },
+
+    { ngx_string("sandbox_actor_id"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, actor_id),
+      NULL },
+
+    { ngx_string("sandbox_thread_id"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, thread),
+      NULL },
+
+    { ngx_string("sandbox_run_id"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, run),
+      NULL },
+
+    { ngx_string("sandbox_correlation_id"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, correlation),
+      NULL },
+
+    { ngx_string("sandbox_parent_operation_id"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, parent),
+      NULL },
+
+    { ngx_string("sandbox_peer"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS,
+      ngx_http_sandbox_peer,
+      0,
+      0,
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_sandbox_module_ctx = {
+    ngx_http_sandbox_preconfiguration,     /* preconfiguration */
+    ngx_http_sandbox_postconfiguration,    /* postconfiguration */
+
+    ngx_http_sandbox_create_main_conf,     /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    ngx_http_sandbox_create_loc_conf,      /* create location configuration */
+    ngx_http_sandbox_merge_loc_conf        /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_sandbox_module = {
+    NGX_MODULE_V1,
+    &ngx_http_sandbox_module_ctx,          /* module context */
+    ngx_http_sandbox_commands,             /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    ngx_http_sandbox_init_process,         /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_http_sandbox_exit_process,         /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static void *
+ngx_http_sandbox_create_main_conf(ngx_conf_t *cf)
+{
+    ngx_http_sandbox_main_conf_t  *mcf;
+
+    mcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_sandbox_main_conf_t));
+    if (mcf == NULL) {
+        return NULL;
+    }
+
+    mcf->helper = NGX_CONF_UNSET_UINT;
+    mcf->queue = NGX_CONF_UNSET_SIZE;
+    mcf->zone_size = NGX_CONF_UNSET_SIZE;
+
+    return mcf;
+}
+
+
+static void *
+ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
+{
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    lcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_sandbox_loc_conf_t));
+    if (lcf == NULL) {
+        return NULL;
+    }
+
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     lcf->public, api_key, api_key_file = { 0, NULL };
+     *     lcf->modes = NULL;
+     *     lcf->actor_type, actor_id, ... = NULL;
+     */
+
+    lcf->enable = NGX_CONF_UNSET;
+    lcf->upstream = NGX_CONF_UNSET_PTR;
+    lcf->hosts = NGX_CONF_UNSET_PTR;
+    lcf->tokens = NGX_CONF_UNSET_PTR;
+    lcf->endpoints = NGX_CONF_UNSET_UINT;
+    lcf->allow = NGX_CONF_UNSET_PTR;
+    lcf->record = NGX_CONF_UNSET_PTR;
+    lcf->capture_limit = NGX_CONF_UNSET;
+    lcf->body_limit = NGX_CONF_UNSET_SIZE;
+    lcf->timeout = NGX_CONF_UNSET_MSEC;
+
+    return lcf;
+}
+
+
+static char *
+ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_sandbox_loc_conf_t *prev = parent;
+    ngx_http_sandbox_loc_conf_t *conf = child;
+
+    ngx_http_sandbox_main_conf_t  *mcf;
+
+    ngx_conf_merge_value(conf->enable, prev->enable, 0);
+    ngx_conf_merge_ptr_value(conf->upstream, prev->upstream, NULL);
+    ngx_conf_merge_ptr_value(conf->hosts, prev->hosts, NULL);
+    ngx_conf_merge_ptr_value(conf->tokens, prev->tokens, NULL);
+    ngx_conf_merge_uint_value(conf->endpoints, prev->endpoints,
+                              NGX_HTTP_SANDBOX_ENDPOINTS_REWRITE);
+    ngx_conf_merge_ptr_value(conf->allow, prev->allow, NULL);
+    ngx_conf_merge_ptr_value(conf->record, prev->record, NULL);
+    ngx_conf_merge_off_value(conf->capture_limit, prev->capture_limit,
+                             16 * 1024 * 1024);
+    ngx_conf_merge_size_value(conf->body_limit, prev->body_limit, 1024 * 1024);
+    ngx_conf_merge_msec_value(conf->timeout, prev->timeout, 2000);
+    ngx_conf_merge_str_value(conf->public, prev->public, "");
+
+    if (conf->api_key.data == NULL) {
+        conf->api_key = prev->api_key;
+        conf->api_key_file = prev->api_key_file;
+    }
+
+    if (conf->actor_type == NULL) {
+        conf->actor_type = prev->actor_type;
+    }
+
+    if (conf->actor_id == NULL) {
+        conf->actor_id = prev->actor_id;
+    }
+
+    if (conf->thread == NULL) {
+        conf->thread = prev->thread;
+    }
+
+    if (conf->run == NULL) {
+        conf->run = prev->run;
+    }
+
+    if (conf->correlation == NULL) {
+        conf->correlation = prev->correlation;
+    }
+
+    if (conf->parent == NULL) {
+        conf->parent = prev->parent;
+    }
+
+    if (!conf->enable) {
+        return NGX_CONF_OK;
+    }
+
+    if (conf->tokens == NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"sandbox on\" needs sandbox_tokens FILE; make one "
+                           "with \"sandbox-gateway token add --tokens FILE\"");
+        return NGX_CONF_ERROR;
+    }
+
+    if (conf->timeout == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_timeout must not be 0");
+        return NGX_CONF_ERROR;
+    }
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sandbox_module);
+
+    mcf->locations++;
+
+    if (mcf->upstream_url.data == NULL && conf->upstream) {
+        mcf->upstream_url = conf->upstream->url;
+        mcf->api_key_file = conf->api_key_file;
+    }
+
+    return ngx_http_sandbox_conf_modes(cf, conf);
+}
+
+
+/* sandbox_host NAME... */
+
+static char *
+ngx_http_sandbox_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_sandbox_loc_conf_t  *lcf = conf;
+
+    ngx_str_t   *value, *host;
+    ngx_uint_t   i;
+
+    if (lcf->hosts == NGX_CONF_UNSET_PTR) {
+        lcf->hosts = ngx_array_create(cf->pool, 2, sizeof(ngx_str_t));
+        if (lcf->hosts == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+        host = ngx_array_push(lcf->hosts);
+        if (host == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *host = value[i];
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sandbox_preconfiguration(ngx_conf_t *cf)
+{
+    return ngx_http_sandbox_add_variables(cf);
+}
+
+
+static ngx_int_t
+ngx_http_sandbox_postconfiguration(ngx_conf_t *cf)
+{
+    ngx_http_handler_pt           *h;
+    ngx_http_core_main_conf_t     *cmcf;
+    ngx_http_sandbox_main_conf_t  *mcf;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sandbox_module);
+
+    if (ngx_http_sandbox_conf_main(cf, mcf) != NGX_CONF_OK) {
+        return NGX_ERROR;
+    }
+
+    if (mcf->locations == 0) {
+        /* an idle module costs nothing */
+        return NGX_OK;
+    }
+
+    if (ngx_http_sandbox_endpoint_zone(cf, mcf) != NGX_CONF_OK) {
+        return NGX_ERROR;
+    }
+
+    if (mcf->helper == NGX_HTTP_SANDBOX_HELPER_EXEC
+        && ngx_http_sandbox_manager_add(cf, mcf) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_ACCESS_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_sandbox_access_handler;
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_sandbox_precontent_handler;
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_LOG_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_sandbox_log_handler;
+
+    ngx_http_sandbox_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_sandbox_header_filter;
+
+    ngx_http_sandbox_next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_sandbox_body_filter;
+
+    ngx_http_sandbox_next_request_body_filter =
+                                              ngx_http_top_request_body_filter;
+    ngx_http_top_request_body_filter = ngx_http_sandbox_request_body_filter;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_sandbox_init_process(ngx_cycle_t *cycle)
+{
+    ngx_http_sandbox_main_conf_t  *mcf;
+
+    if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return NGX_OK;
+    }
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_sandbox_module);
+
+    if (mcf == NULL) {
+        /* no http block */
+        return NGX_OK;
+    }
+
+    return ngx_http_sandbox_helper_init(cycle, mcf);
+}
+
+
+static void
+ngx_http_sandbox_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_http_sandbox_helper_exit(cycle);
+}

@@ -1,0 +1,446 @@
+/*
+ * The course of one operation (design 2):
+ *
+ *   access phase      find out who asks; never decides, returns DECLINED
+ *   precontent phase  refuse, or: BEGIN, read the body that has to be read,
+ *                     FACTS, wait until it is in the journal, choose the road
+ *   taps              ngx_http_sandbox_body.c, _response.c, _tunnel.c
+ *   log phase         END, exactly once; the pool cleanup is the net below it
+ */
+
+
+#include "ngx_http_sandbox.h"
+
+
+static void ngx_http_sandbox_cleanup(void *data);
+static void ngx_http_sandbox_detach(void *data);
+static ngx_int_t ngx_http_sandbox_admit(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
+static ngx_int_t ngx_http_sandbox_forward(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
+static ngx_uint_t ngx_http_sandbox_wants_upgrade(ngx_http_request_t *r);
+
+
+ngx_http_sandbox_ctx_t *
+ngx_http_sandbox_get_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t      *cln;
+    ngx_http_sandbox_ctx_t  *ctx;
+
+    r = r->main;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_sandbox_module);
+
+    if (ctx == NULL && (r->internal || r->filter_finalize)) {
+
+        /*
+         * an internal redirect has cleared the contexts; the operation is
+         * still the same, its context is found by its cleanup handler
+         */
+
+        for (cln = r->pool->cleanup; cln; cln = cln->next) {
+            if (cln->handler == ngx_http_sandbox_cleanup) {
+                ctx = cln->data;
+                ngx_http_set_ctx(r, ctx, ngx_http_sandbox_module);
+                break;
+            }
+        }
+    }
+
+    return ctx;
+}
+
+
+ngx_http_sandbox_ctx_t *
+ngx_http_sandbox_make_ctx(ngx_http_request_t *r)
+{
+    char                    *buf;
+    size_t                   size;
+    ngx_pool_cleanup_t      *cln;
+    ngx_http_cleanup_t      *hcln;
+    ngx_http_sandbox_ctx_t  *ctx;
+
+    static sb_uuid7_t        generator;
+    static ngx_pid_t         generator_pid;
+
+    ctx = ngx_http_sandbox_get_ctx(r);
+    if (ctx) {
+        return ctx;
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_sandbox_ctx_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    ctx = cln->data;
+    ngx_memzero(ctx, sizeof(ngx_http_sandbox_ctx_t));
+
+    hcln = ngx_http_cleanup_add(r, 0);
+    if (hcln == NULL) {
+        return NULL;
+    }
+
+    hcln->handler = ngx_http_sandbox_detach;
+    hcln->data = ctx;
+
+    if (generator_pid != ngx_pid) {
+        ngx_memzero(&generator, sizeof(sb_uuid7_t));
+        generator_pid = ngx_pid;
+    }
+
+    ctx->request = r;
+    ctx->started_us = sb_now_us();
+    sb_uuid7(&generator, ctx->started_us, ctx->id);
+    sb_uuid_text((char *) ctx->id_text, ctx->id);
+
+    ctx->upgrade = ngx_http_sandbox_wants_upgrade(r);
+
+    size = 2 * r->unparsed_uri.len + 64;
+    buf = ngx_pnalloc(r->pool, size);
+    if (buf == NULL) {
+        return NULL;
+    }
+
+    ctx->route_rc = sb_route(&ctx->route, ngx_http_sandbox_str(&r->method_name),
+                             ngx_http_sandbox_str(&r->unparsed_uri),
+                             ctx->upgrade, buf, size);
+
+    if (ctx->route.op == NULL) {
+        ctx->route.op = sb_op_find(sb_lit("lifecycle.unknown"));
+    }
+
+    ctx->op = ctx->route.op;
+
+    cln->handler = ngx_http_sandbox_cleanup;
+    ngx_http_set_ctx(r, ctx, ngx_http_sandbox_module);
+
+    return ctx;
+}
+
+
+static ngx_uint_t
+ngx_http_sandbox_wants_upgrade(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = r->headers_in.upgrade;
+
+    return h && h->value.len == sizeof("websocket") - 1
+           && ngx_strncasecmp(h->value.data, (u_char *) "websocket",
+                              sizeof("websocket") - 1)
+              == 0;
+}
+
+
+/* The client has gone, or the request ends: nobody waits any more. */
+
+static void
+ngx_http_sandbox_detach(void *data)
+{
+    ngx_http_sandbox_ctx_t  *ctx = data;
+
+    if (ctx->waiting) {
+        ngx_http_sandbox_helper_forget(ctx);
+        ctx->waiting = 0;
+    }
+}
+
+
+static void
+ngx_http_sandbox_cleanup(void *data)
+{
+    ngx_http_sandbox_ctx_t  *ctx = data;
+
+    ngx_http_sandbox_detach(ctx);
+
+    if (!ctx->ended) {
+        ngx_http_sandbox_record_end(ctx->request, ctx);
+    }
+
+    if (ctx->facts) {
+        sb_request_free(ctx->facts);
+    }
+
+    sb_multipart_free(ctx->multipart);
+    sb_stream_free(ctx->stream);
+    sb_answer_free(ctx->answer);
+    sb_sha256_free(ctx->digest);
+}
+
+
+ngx_int_t
+ngx_http_sandbox_access_handler(ngx_http_request_t *r)
+{
+    ngx_http_sandbox_ctx_t       *ctx;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    if (!lcf->enable || r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_sandbox_make_ctx(r);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (!ctx->checked) {
+        ngx_http_sandbox_authenticate(r, ctx);
+    }
+
+    /*
+     * never NGX_OK: with "satisfy any" that would skip the user's own rules;
+     * who is not authenticated is refused in the precontent phase, which no
+     * access rule can skip
+     */
+
+    return NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                     rc;
+    ngx_http_sandbox_ctx_t       *ctx;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    if (!lcf->enable || r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_sandbox_make_ctx(r);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ctx->waiting) {
+        /* a write event ran the phases again */
+        return NGX_AGAIN;
+    }
+
+    if (ctx->judged || ctx->refused) {
+        /* an internal redirect came back into a location of ours */
+        return NGX_DECLINED;
+    }
+
+    if (!ctx->checked) {
+        ngx_http_sandbox_authenticate(r, ctx);
+    }
+
+    if (!ctx->begun && !ctx->lost) {
+        rc = ngx_http_sandbox_admit(r, ctx, lcf);
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    if ((ctx->op->flags & SB_OPF_JSON) && !ctx->body_done) {
+        return ngx_http_sandbox_read_body(r, ctx);
+    }
+
+    if (ctx->too_large) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                                       "GATEWAY_LIMIT_EXCEEDED",
+                                       "The body of this operation is larger "
+                                       "than sandbox_body_limit allows.", NULL);
+    }
+
+    if (ctx->facts && ctx->facts->reason) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
+                                       "GATEWAY_AMBIGUOUS_REQUEST",
+                                       ctx->facts->reason, NULL);
+    }
+
+    if (ctx->failed || (ctx->lost && ctx->mode == NGX_HTTP_SANDBOX_STRICT)) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                       "GATEWAY_RECORDER_UNAVAILABLE",
+                                       "This operation must be on record "
+                                       "before it happens and the recorder "
+                                       "does not answer; try again shortly.",
+                                       NULL);
+    }
+
+    if (ctx->begun && ctx->mode == NGX_HTTP_SANDBOX_STRICT && !ctx->acked) {
+        ctx->waiting = 1;
+
+        /* else a client that leaves is not noticed */
+        r->read_event_handler = ngx_http_test_reading;
+
+        ngx_http_sandbox_helper_wait(ctx, lcf->timeout);
+
+        return NGX_AGAIN;
+    }
+
+    return ngx_http_sandbox_forward(r, ctx, lcf);
+}
+
+
+/* Everything that is known without the body: refuses, or puts the operation
+ * on record. */
+
+static ngx_int_t
+ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
+    ngx_http_sandbox_loc_conf_t *lcf)
+{
+    sb_rc_t  rc;
+
+    ctx->mode = lcf->modes[sb_op_index(ctx->op)];
+
+    if (ngx_http_sandbox_identify(r, ctx) == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ngx_http_sandbox_host_allowed(r) != NGX_OK) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_MISDIRECTED_REQUEST,
+                                       "GATEWAY_WRONG_HOST",
+                                       "This gateway does not serve the host "
+                                       "named in the request; name it with "
+                                       "sandbox_host or --host.", NULL);
+    }
+
+    if (!ctx->authenticated) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_UNAUTHORIZED,
+                                       "GATEWAY_UNAUTHENTICATED",
+                                       "The gateway needs a token of its own: "
+                                       "send it as OPEN-SANDBOX-API-KEY or as "
+                                       "Authorization: Bearer.", NULL);
+    }
+
+    if (ctx->route_rc != SB_OK) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
+                                       "GATEWAY_AMBIGUOUS_REQUEST",
+                                       ctx->route.reason
+                                       ? ctx->route.reason
+                                       : "The request target can be read in "
+                                         "more than one way.", NULL);
+    }
+
+    if (ctx->identity_bad) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
+                                       "GATEWAY_AMBIGUOUS_REQUEST",
+                                       "A header that says who acts occurs "
+                                       "more than once.", NULL);
+    }
+
+    if (ctx->upgrade && r->http_version == NGX_HTTP_VERSION_20) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_NOT_IMPLEMENTED,
+                                       "GATEWAY_UNSUPPORTED",
+                                       "WebSockets need HTTP/1.1 here.", NULL);
+    }
+
+    if (!(ctx->op->flags & SB_OPF_JSON)) {
+
+        if (ngx_http_sandbox_read_facts(r, ctx, (sb_str_t) { "", 0 }, &rc)
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    if (ctx->op->flags & SB_OPF_JSON
+        && r->headers_in.content_length_n > (off_t) lcf->body_limit)
+    {
+        ctx->too_large = 1;
+        ctx->body_done = 1;
+    }
+
+    if (ctx->mode == NGX_HTTP_SANDBOX_STRICT
+        && ngx_http_sandbox_helper_away(lcf->timeout))
+    {
+        /* refused, so nothing happens that a gap would have to tell of */
+
+        ctx->failed = 1;
+        ctx->lost = 1;
+
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "sandbox %s: %s refused, the helper is away",
+                      ctx->id_text, ctx->op->name);
+
+        return NGX_OK;
+    }
+
+    return ngx_http_sandbox_record_begin(r, ctx);
+}
+
+
+static ngx_int_t
+ngx_http_sandbox_forward(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
+    ngx_http_sandbox_loc_conf_t *lcf)
+{
+    ctx->judged = 1;
+
+    if (ctx->op->flags & SB_OPF_UPLOAD) {
+        if (ngx_http_sandbox_upload_start(r, ctx) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    if (ctx->route.proxied
+        && ngx_http_sandbox_endpoint_find(r, ctx) == NGX_ERROR)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ngx_http_sandbox_headers_upstream(r, ctx) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "sandbox %s: %s, straight:%d", ctx->id_text, ctx->op->name,
+                   ctx->road != NULL);
+
+    return NGX_DECLINED;
+}
+
+
+void
+ngx_http_sandbox_resume(ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    c = r->connection;
+
+    ctx->waiting = 0;
+
+    if (rc == NGX_OK) {
+        ctx->acked = 1;
+
+    } else {
+        ctx->failed = 1;
+    }
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, c->log, 0,
+                   "sandbox %s resumes: %i", ctx->id_text, rc);
+
+    /* still ngx_http_core_run_phases() */
+    r->write_event_handler(r);
+    ngx_http_run_posted_requests(c);
+}
+
+
+ngx_int_t
+ngx_http_sandbox_log_handler(ngx_http_request_t *r)
+{
+    ngx_http_sandbox_ctx_t  *ctx;
+
+    if (r != r->main) {
+        return NGX_OK;
+    }
+
+    ctx = ngx_http_sandbox_get_ctx(r);
+
+    if (ctx && !ctx->ended) {
+        ngx_http_sandbox_record_end(r, ctx);
+    }
+
+    return NGX_OK;
+}

@@ -1,0 +1,910 @@
+/*
+ * The frames of one operation: BEGIN, FACTS, OUTPUT, END (lib/frame.h).  They
+ * are built in one buffer of the worker and copied into the queue of the
+ * helper's connection; nothing here allocates.
+ */
+
+
+#include "ngx_http_sandbox.h"
+
+
+/* pieces of one stream that came one after another */
+
+typedef struct {
+    ngx_http_sandbox_ctx_t  *ctx;       /* whose; NULL: nothing is open */
+    ngx_uint_t               fd;
+    size_t                   len;       /* in piece */
+    u_char                   piece[NGX_HTTP_SANDBOX_PIECE];
+} ngx_http_sandbox_output_t;
+
+
+static void ngx_http_sandbox_open(sb_frame_writer_t *w,
+    ngx_http_sandbox_ctx_t *ctx, uint8_t type, uint8_t flags);
+static void ngx_http_sandbox_put(sb_frame_writer_t *w, uint16_t tag,
+    ngx_str_t *value);
+static void ngx_http_sandbox_put_text(sb_frame_writer_t *w, uint16_t tag,
+    const char *text);
+static void ngx_http_sandbox_put_facts(sb_frame_writer_t *w,
+    ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_put_files(sb_frame_writer_t *w,
+    ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_put_status(sb_frame_writer_t *w,
+    ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_put_answer(sb_frame_writer_t *w,
+    ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_put_stream(sb_frame_writer_t *w,
+    const sb_stream_facts_t *s);
+static void ngx_http_sandbox_json_member(sb_buf_t *b, const char *key,
+    const char *value);
+static void ngx_http_sandbox_output_piece(void);
+static void ngx_http_sandbox_output_send(void);
+
+
+static u_char                     ngx_http_sandbox_scratch[
+                                      NGX_HTTP_SANDBOX_SCRATCH];
+static sb_frame_writer_t          ngx_http_sandbox_output_writer;
+static ngx_http_sandbox_output_t  ngx_http_sandbox_output;
+static u_char                     ngx_http_sandbox_output_frame[
+                                      8 * NGX_HTTP_SANDBOX_PIECE];
+
+
+static void
+ngx_http_sandbox_open(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx,
+    uint8_t type, uint8_t flags)
+{
+    sb_frame_begin(w, ngx_http_sandbox_scratch, NGX_HTTP_SANDBOX_SCRATCH, type,
+                   flags, 0, ctx->id, sb_now_us());
+}
+
+
+static void
+ngx_http_sandbox_put(sb_frame_writer_t *w, uint16_t tag, ngx_str_t *value)
+{
+    if (value->len) {
+        sb_frame_put(w, tag, ngx_http_sandbox_str(value));
+    }
+}
+
+
+static void
+ngx_http_sandbox_put_text(sb_frame_writer_t *w, uint16_t tag, const char *text)
+{
+    sb_frame_put(w, tag, sb_str(text, ngx_strlen(text)));
+}
+
+
+ngx_int_t
+ngx_http_sandbox_record_begin(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    size_t                        len;
+    uint8_t                       flags;
+    ngx_str_t                     agent, source;
+    sb_frame_writer_t             w;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    if (ctx->mode == NGX_HTTP_SANDBOX_OFF) {
+        return NGX_OK;
+    }
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    flags = 0;
+
+    if (ctx->mode == NGX_HTTP_SANDBOX_STRICT && !ctx->refused) {
+        flags |= SB_FF_STRICT;
+    }
+
+    if (ctx->op->flags & SB_OPF_FOLD || !ctx->authenticated) {
+        /* polling, and what knocks without a credential */
+        flags |= SB_FF_FOLD;
+    }
+
+    ngx_http_sandbox_open(&w, ctx, SB_F_BEGIN, flags);
+
+    sb_frame_put_u64(&w, SB_T_TIME, ctx->started_us);
+    ngx_http_sandbox_put_text(&w, SB_T_TYPE, ctx->op->name);
+
+    if (ctx->route.sandbox.len && ctx->route_rc == SB_OK) {
+        sb_frame_put(&w, SB_T_SANDBOX, ctx->route.sandbox);
+    }
+
+    if (ctx->route.port) {
+        sb_frame_put_u64(&w, SB_T_PORT, ctx->route.port);
+    }
+
+    ngx_http_sandbox_put_text(&w, SB_T_RECORD,
+                              ctx->mode == NGX_HTTP_SANDBOX_STRICT
+                              ? "strict" : "best_effort");
+
+    ngx_str_set(&source, "gateway");
+    ngx_str_null(&agent);
+
+    if (r->headers_in.user_agent) {
+        agent = r->headers_in.user_agent->value;
+
+        if (agent.len > 256) {
+            agent.len = 256;
+        }
+
+        if (agent.len > 12
+            && ngx_strncmp(agent.data, "OpenSandbox-", 12) == 0)
+        {
+            ngx_str_set(&source, "sdk");
+        }
+    }
+
+    ngx_http_sandbox_put(&w, SB_T_SOURCE, &source);
+    ngx_http_sandbox_put(&w, SB_T_METHOD, &r->method_name);
+    sb_frame_put(&w, SB_T_PATH, ctx->route.path);
+    ngx_http_sandbox_put(&w, SB_T_CLIENT, &r->connection->addr_text);
+    ngx_http_sandbox_put(&w, SB_T_AGENT, &agent);
+    ngx_http_sandbox_put(&w, SB_T_ACTOR_TYPE, &ctx->actor_type);
+    ngx_http_sandbox_put(&w, SB_T_ACTOR_ID, &ctx->actor_id);
+    ngx_http_sandbox_put(&w, SB_T_THREAD, &ctx->thread);
+    ngx_http_sandbox_put(&w, SB_T_RUN, &ctx->run);
+    ngx_http_sandbox_put(&w, SB_T_CORRELATION, &ctx->correlation);
+    ngx_http_sandbox_put(&w, SB_T_PARENT, &ctx->parent);
+    ngx_http_sandbox_put(&w, SB_T_IDENTITY, &ctx->identity);
+
+    if (ctx->facts && ctx->facts->reason == NULL && ctx->authenticated) {
+        ngx_http_sandbox_put_facts(&w, ctx);
+    }
+
+    len = sb_frame_end(&w);
+
+    if (len) {
+        if (flags & SB_FF_STRICT
+            || !ngx_http_sandbox_helper_away(lcf->timeout))
+        {
+            ctx->wait_seq = ngx_http_sandbox_helper_send(
+                                              ngx_http_sandbox_scratch, len, 0);
+        }
+    }
+
+    if (ctx->wait_seq) {
+        ctx->begun = 1;
+        return NGX_OK;
+    }
+
+    ctx->lost = 1;
+
+    if (!(flags & SB_FF_STRICT)) {
+        ngx_http_sandbox_helper_gap(ctx->route.sandbox, "recorder_unavailable");
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_record_facts(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    size_t             len;
+    uint64_t           seq;
+    sb_frame_writer_t  w;
+
+    if (!ctx->begun) {
+        return NGX_OK;
+    }
+
+    ngx_http_sandbox_open(&w, ctx, SB_F_FACTS,
+                          ctx->mode == NGX_HTTP_SANDBOX_STRICT
+                          ? SB_FF_STRICT : 0);
+
+    ngx_http_sandbox_put_text(&w, SB_T_TYPE, ctx->op->name);
+    ngx_http_sandbox_put_facts(&w, ctx);
+
+    len = sb_frame_end(&w);
+    seq = len ? ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len, 0)
+              : 0;
+
+    if (seq) {
+        ctx->wait_seq = seq;
+        return NGX_OK;
+    }
+
+    /* what it is about cannot be kept: under strict it must not happen */
+
+    if (ctx->mode == NGX_HTTP_SANDBOX_STRICT) {
+        ctx->failed = 1;
+
+    } else {
+        ngx_http_sandbox_helper_gap(ctx->route.sandbox, "queue_full");
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_sandbox_put_facts(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
+{
+    size_t              i;
+    sb_request_t       *f;
+    sb_request_file_t  *file;
+
+    f = ctx->facts;
+
+    if (f->json.len) {
+        sb_frame_put(w, SB_T_REQUEST, sb_str(f->json.data, f->json.len));
+    }
+
+    if (f->has_command) {
+        sb_frame_put(w, SB_T_COMMAND, f->command);
+        sb_frame_put(w, SB_T_CWD, f->cwd);
+
+        if (f->timeout_ms >= 0) {
+            sb_frame_put_u64(w, SB_T_TIMEOUT_MS, (uint64_t) f->timeout_ms);
+        }
+
+        if (f->background) {
+            sb_frame_put(w, SB_T_BACKGROUND, sb_lit(""));
+        }
+    }
+
+    if (f->name.len) {
+        sb_frame_put(w, SB_T_NAME, f->name);
+    }
+
+    if (f->instance.len) {
+        sb_frame_put(w, SB_T_INSTANCE_ID, f->instance);
+    }
+
+    for (i = 0; i < f->nfiles; i++) {
+        file = &f->files[i];
+
+        sb_frame_put(w, SB_T_FILE_PATH, file->path);
+
+        if (file->old_path.len) {
+            sb_frame_put(w, SB_T_FILE_OLD, file->old_path);
+        }
+
+        if (file->mode >= 0) {
+            sb_frame_put_u64(w, SB_T_FILE_MODE, (uint64_t) file->mode);
+        }
+
+        if (file->flags) {
+            sb_frame_put_u64(w, SB_T_FILE_FLAGS, file->flags);
+        }
+    }
+
+    if (f->files_total > f->nfiles) {
+        sb_frame_put_u64(w, SB_T_FILES_TOTAL, f->files_total);
+    }
+}
+
+
+/* Output of a command, as decoded from the event stream. */
+
+void
+ngx_http_sandbox_record_output(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t fd,
+    const char *p, size_t n)
+{
+    size_t                        size;
+    off_t                         room;
+    ngx_http_sandbox_output_t    *o;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    ctx->std_total[fd] += n;
+
+    lcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_sandbox_module);
+
+    if (lcf->capture_limit) {
+
+        room = lcf->capture_limit - ctx->captured;
+
+        if ((off_t) n > room) {
+            size = sb_utf8_cut(sb_str(p, n), (size_t) room);
+
+            ctx->output_dropped += n - size;
+
+            /* nothing behind a cut is kept, so that there is no hole */
+            ctx->captured = lcf->capture_limit;
+            n = size;
+
+        } else {
+            ctx->captured += n;
+        }
+    }
+
+    if (n == 0 || !ctx->begun) {
+        return;
+    }
+
+    o = &ngx_http_sandbox_output;
+
+    if (o->ctx != ctx) {
+        ngx_http_sandbox_record_flush(o->ctx);
+
+        o->ctx = ctx;
+        o->fd = fd;
+        o->len = 0;
+
+        sb_frame_begin(&ngx_http_sandbox_output_writer,
+                       ngx_http_sandbox_output_frame,
+                       sizeof(ngx_http_sandbox_output_frame), SB_F_OUTPUT, 0, 0,
+                       ctx->id, sb_now_us());
+    }
+
+    while (n) {
+
+        if (o->len && (o->fd != fd || o->len == NGX_HTTP_SANDBOX_PIECE)) {
+            ngx_http_sandbox_output_piece();
+        }
+
+        o->fd = fd;
+
+        size = ngx_min(n, NGX_HTTP_SANDBOX_PIECE - o->len);
+
+        ngx_memcpy(o->piece + o->len, p, size);
+        o->len += size;
+        p += size;
+        n -= size;
+    }
+}
+
+
+static void
+ngx_http_sandbox_output_piece(void)
+{
+    sb_frame_writer_t          *w;
+    ngx_http_sandbox_ctx_t     *ctx;
+    ngx_http_sandbox_output_t  *o;
+
+    o = &ngx_http_sandbox_output;
+    w = &ngx_http_sandbox_output_writer;
+
+    if ((size_t) (w->end - w->pos) < o->len + 64) {
+
+        ctx = o->ctx;
+        ngx_http_sandbox_output_send();
+
+        sb_frame_begin(w, ngx_http_sandbox_output_frame,
+                       sizeof(ngx_http_sandbox_output_frame), SB_F_OUTPUT, 0, 0,
+                       ctx->id, sb_now_us());
+    }
+
+    sb_frame_put_u64(w, SB_T_STREAM, o->fd);
+    sb_frame_put(w, SB_T_DATA, sb_str(o->piece, o->len));
+
+    o->len = 0;
+}
+
+
+static void
+ngx_http_sandbox_output_send(void)
+{
+    size_t  len;
+
+    len = sb_frame_end(&ngx_http_sandbox_output_writer);
+
+    if (len > SB_FRAME_HEAD
+        && ngx_http_sandbox_helper_send(ngx_http_sandbox_output_frame, len, 0)
+           == 0)
+    {
+        ngx_http_sandbox_output.ctx->output_lost += len - SB_FRAME_HEAD;
+    }
+}
+
+
+void
+ngx_http_sandbox_record_flush(ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_http_sandbox_output_t  *o;
+
+    o = &ngx_http_sandbox_output;
+
+    if (ctx == NULL || o->ctx != ctx) {
+        return;
+    }
+
+    if (o->len) {
+        ngx_http_sandbox_output_piece();
+    }
+
+    ngx_http_sandbox_output_send();
+
+    o->ctx = NULL;
+}
+
+
+void
+ngx_http_sandbox_record_command(ngx_http_sandbox_ctx_t *ctx)
+{
+    size_t             len;
+    sb_frame_writer_t  w;
+
+    if (!ctx->begun) {
+        return;
+    }
+
+    ngx_http_sandbox_open(&w, ctx, SB_F_FACTS, 0);
+    ngx_http_sandbox_put(&w, SB_T_COMMAND_ID, &ctx->command_id);
+    sb_frame_put_u64(&w, SB_T_UPSTREAM_STATUS, ctx->upstream_status);
+    len = sb_frame_end(&w);
+
+    /* END says it again */
+    (void) ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len, 0);
+}
+
+
+void
+ngx_http_sandbox_record_seen(ngx_http_sandbox_ctx_t *ctx)
+{
+    size_t                    i, len;
+    sb_frame_writer_t         w;
+    const sb_answer_facts_t  *f;
+
+    f = ctx->answer_facts;
+
+    ngx_http_sandbox_open(&w, ctx, SB_F_SEEN, 0);
+
+    for (i = 0; i < f->nitems; i++) {
+
+        sb_frame_put(&w, SB_T_SANDBOX, f->items[i].id);
+
+        if (f->items[i].name.len) {
+            sb_frame_put(&w, SB_T_NAME, f->items[i].name);
+        }
+
+        if (f->items[i].instance.len) {
+            sb_frame_put(&w, SB_T_INSTANCE_ID, f->items[i].instance);
+        }
+
+        if (f->items[i].state.len) {
+            sb_frame_put(&w, SB_T_STATE, f->items[i].state);
+        }
+    }
+
+    len = sb_frame_end(&w);
+
+    if (len) {
+        (void) ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len, 0);
+    }
+}
+
+
+/* The one END of an operation, whatever its end is. */
+
+void
+ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
+{
+    size_t               len;
+    off_t                in, out;
+    uint64_t             now;
+    sb_frame_writer_t    w;
+    ngx_http_upstream_t *u;
+
+    if (ctx->ended) {
+        return;
+    }
+
+    ctx->ended = 1;
+
+    if (ctx->stream) {
+        /* also when it was cut: the tail that had come */
+        (void) sb_stream_finish(ctx->stream);
+        ngx_http_sandbox_record_flush(ctx);
+    }
+
+    if (!ctx->begun) {
+        return;
+    }
+
+    now = sb_now_us();
+
+    ngx_http_sandbox_open(&w, ctx, SB_F_END, 0);
+
+    ngx_http_sandbox_put_status(&w, r, ctx);
+
+    sb_frame_put_u64(&w, SB_T_DURATION_US,
+                     now > ctx->started_us ? now - ctx->started_us : 0);
+
+    in = ctx->bytes_in;
+    out = ctx->bytes_out;
+
+    if (ctx->tunnel) {
+        in = ctx->tunnel->bytes_in;
+        out = ctx->tunnel->bytes_out;
+    }
+
+    sb_frame_put_u64(&w, SB_T_BYTES_IN, (uint64_t) in);
+    sb_frame_put_u64(&w, SB_T_BYTES_OUT, (uint64_t) out);
+
+    ngx_http_sandbox_put(&w, SB_T_ERROR_CODE, &ctx->error_code);
+    ngx_http_sandbox_put(&w, SB_T_COMMAND_ID, &ctx->command_id);
+
+    u = r->upstream;
+
+    if (ctx->judged && u && u->peer.name) {
+        ngx_http_sandbox_put(&w, SB_T_UPSTREAM, u->peer.name);
+    }
+
+    if (ctx->judged) {
+        ngx_http_sandbox_put_text(&w, SB_T_ROUTE,
+                                  ctx->road ? "straight"
+                                  : ctx->route.proxied ? "server-proxy"
+                                  : "lifecycle");
+    }
+
+    if (ctx->stream) {
+        sb_frame_put_u64(&w, SB_T_STDOUT_TOTAL, (uint64_t) ctx->std_total[0]);
+        sb_frame_put_u64(&w, SB_T_STDERR_TOTAL, (uint64_t) ctx->std_total[1]);
+        sb_frame_put_u64(&w, SB_T_OUTPUT_DROPPED,
+                         (uint64_t) ctx->output_dropped);
+
+        if (ctx->output_lost) {
+            sb_frame_put_u64(&w, SB_T_OUTPUT_LOST,
+                             (uint64_t) ctx->output_lost);
+        }
+    }
+
+    if (ctx->digest && ctx->last) {
+        uint8_t  sum[32];
+
+        sb_sha256_final(ctx->digest, sum);
+        ctx->digest = NULL;
+        sb_frame_put(&w, SB_T_SHA256, sb_str(sum, 32));
+    }
+
+    if (ctx->multipart) {
+        ngx_http_sandbox_put_files(&w, ctx);
+    }
+
+    ngx_http_sandbox_put_answer(&w, ctx);
+
+    len = sb_frame_end(&w);
+
+    if (len == 0 || ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len,
+                                                 1)
+                    == 0)
+    {
+        ngx_http_sandbox_helper_gap(ctx->route.sandbox, "end_lost");
+    }
+}
+
+
+static void
+ngx_http_sandbox_put_files(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
+{
+    size_t                      i, n;
+    const sb_multipart_file_t  *f;
+
+    if (!ctx->multipart_bad
+        && sb_multipart_finish(ctx->multipart) != SB_OK
+        && ctx->reason == NULL)
+    {
+        ctx->multipart_bad = 1;
+    }
+
+    n = sb_multipart_count(ctx->multipart);
+
+    for (i = 0; i < n; i++) {
+
+        if (i == SB_REQUEST_FILES_MAX
+            || w->end - w->pos < NGX_HTTP_SANDBOX_SCRATCH / 4)
+        {
+            sb_frame_put_u64(w, SB_T_FILES_TOTAL, n);
+            break;
+        }
+
+        f = sb_multipart_file(ctx->multipart, i);
+
+        if (f->path.len == 0) {
+            continue;
+        }
+
+        sb_frame_put(w, SB_T_FILE_PATH, f->path);
+
+        if (f->has_file) {
+            sb_frame_put_u64(w, SB_T_FILE_SIZE, f->size);
+
+            if (!ctx->multipart_bad) {
+                sb_frame_put(w, SB_T_FILE_SHA256, sb_str(f->sha256, 32));
+            }
+        }
+
+        if (f->mode >= 0) {
+            sb_frame_put_u64(w, SB_T_FILE_MODE, (uint64_t) f->mode);
+        }
+
+        if (f->flags) {
+            sb_frame_put_u64(w, SB_T_FILE_FLAGS, f->flags);
+        }
+    }
+}
+
+
+/* Status and cause by the rules of design 5. */
+
+static void
+ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_uint_t                gone, status;
+    const char               *text, *reason;
+    ngx_http_upstream_t      *u;
+    const sb_stream_facts_t  *s;
+
+    u = r->upstream;
+    status = r->headers_out.status;
+    reason = ctx->reason;
+    text = "succeeded";
+
+    gone = r->connection->error || r->connection->timedout
+           || status == NGX_HTTP_CLIENT_CLOSED_REQUEST || status == 0;
+
+    if (ctx->refused || ctx->error_code.len) {
+        text = status == NGX_HTTP_GATEWAY_TIME_OUT ? "timeout" : "failed";
+
+        if (ctx->refused) {
+            reason = "denied";
+
+        } else if (status == NGX_HTTP_GATEWAY_TIME_OUT) {
+            reason = "upstream_timeout";
+
+        } else if (status == NGX_HTTP_BAD_GATEWAY) {
+            reason = "upstream_unavailable";
+        }
+
+    } else if (ctx->tunnel) {
+
+        if (ctx->tunnel->from_upstream.has_exit) {
+            sb_frame_put_u64(w, SB_T_EXIT_CODE, (uint64_t) (int64_t)
+                             ctx->tunnel->from_upstream.exit_code);
+
+            text = ctx->tunnel->from_upstream.exit_code ? "failed"
+                                                        : "succeeded";
+        } else if (!ctx->tunnel->from_upstream.closed
+                   && !ctx->tunnel->from_client.closed)
+        {
+            text = "unknown";
+            reason = gone ? "client_disconnected" : "upstream_cut";
+        }
+
+    } else if (ctx->upstream_status == 0) {
+
+        /* nobody has answered */
+
+        if (gone) {
+            text = "cancelled";
+            reason = ctx->judged && r->request_body && r->request_body->rest > 0
+                     ? "client_aborted" : "client_disconnected";
+
+        } else if (status >= NGX_HTTP_BAD_REQUEST) {
+            text = status == NGX_HTTP_GATEWAY_TIME_OUT ? "timeout" : "failed";
+        }
+
+    } else if (ctx->upstream_status >= NGX_HTTP_BAD_REQUEST) {
+        text = ctx->upstream_status == NGX_HTTP_GATEWAY_TIME_OUT ? "timeout"
+                                                                 : "failed";
+
+    } else if (ctx->stream) {
+
+        s = sb_stream_facts(ctx->stream);
+
+        switch (s->end) {
+
+        case SB_STREAM_COMPLETE:
+
+            if (ctx->facts && ctx->facts->background) {
+                sb_frame_put(w, SB_T_DETACHED, sb_lit(""));
+                break;
+            }
+
+            sb_frame_put_u64(w, SB_T_EXIT_CODE, 0);
+            break;
+
+        case SB_STREAM_FAILED:
+
+            text = "failed";
+
+            if (s->has_exit_code) {
+                sb_frame_put_u64(w, SB_T_EXIT_CODE,
+                                 (uint64_t) (int64_t) s->exit_code);
+            }
+
+            if (s->terminated) {
+                text = "cancelled";
+                reason = "interrupted";
+
+            } else if (s->killed && ctx->facts && ctx->facts->timeout_ms > 0) {
+                text = "timeout";
+                reason = "command_timeout";
+            }
+
+            break;
+
+        case SB_STREAM_RUNTIME:
+            text = "failed";
+            reason = "runtime_error";
+            break;
+
+        default: /* SB_STREAM_OPEN */
+
+            text = "unknown";
+            reason = gone ? "client_disconnected" : "upstream_cut";
+
+            if (gone && ctx->command_id.len
+                && ngx_strcmp(ctx->op->name, "command.execute") == 0)
+            {
+                /* execd goes on without the client */
+                sb_frame_put(w, SB_T_DETACHED, sb_lit(""));
+            }
+        }
+
+    } else if (!ctx->last && !r->header_only
+               && ctx->upstream_status != NGX_HTTP_NO_CONTENT
+               && ctx->upstream_status != NGX_HTTP_NOT_MODIFIED)
+    {
+        text = "unknown";
+        reason = gone ? "client_disconnected" : "upstream_cut";
+
+    } else if (u && u->headers_in.content_length_n > ctx->bytes_out
+               && !r->header_only && !ctx->rewrite)
+    {
+        text = "unknown";
+        reason = gone ? "client_disconnected" : "upstream_cut";
+    }
+
+    ngx_http_sandbox_put_text(w, SB_T_STATUS, text);
+
+    if (reason) {
+        ngx_http_sandbox_put_text(w, SB_T_REASON, reason);
+    }
+
+    if (status == 0) {
+        status = NGX_HTTP_CLIENT_CLOSED_REQUEST;
+    }
+
+    sb_frame_put_u64(w, SB_T_HTTP_STATUS, status);
+
+    if (ctx->upstream_status) {
+        sb_frame_put_u64(w, SB_T_UPSTREAM_STATUS, ctx->upstream_status);
+    }
+}
+
+
+/* What the answer itself told. */
+
+static void
+ngx_http_sandbox_put_answer(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
+{
+    const sb_answer_facts_t  *f;
+
+    if (ctx->stream) {
+        const sb_stream_facts_t  *s = sb_stream_facts(ctx->stream);
+
+        if (s->end == SB_STREAM_RUNTIME && s->code[0]
+            && ctx->error_code.len == 0)
+        {
+            ngx_http_sandbox_put_text(w, SB_T_ERROR_CODE, s->code);
+        }
+
+        ngx_http_sandbox_put_stream(w, s);
+        return;
+    }
+
+    f = ctx->answer_facts;
+
+    if (f == NULL) {
+        return;
+    }
+
+    if (f->json.len) {
+        sb_frame_put(w, SB_T_RESULT, sb_str(f->json.data, f->json.len));
+    }
+
+    if (ctx->upstream_status >= NGX_HTTP_BAD_REQUEST) {
+
+        if (f->error_code.len && ctx->error_code.len == 0) {
+            sb_frame_put(w, SB_T_ERROR_CODE, f->error_code);
+        }
+
+        return;
+    }
+
+    if (f->id.len) {
+        sb_frame_put(w, SB_T_NEW_SANDBOX, f->id);
+    }
+
+    if (f->name.len && ctx->facts && ctx->facts->name.len == 0) {
+        sb_frame_put(w, SB_T_NAME, f->name);
+    }
+
+    if (f->instance.len && ctx->facts && ctx->facts->instance.len == 0) {
+        sb_frame_put(w, SB_T_INSTANCE_ID, f->instance);
+    }
+
+    if (f->state.len) {
+        sb_frame_put(w, SB_T_STATE, f->state);
+    }
+
+    if (f->command_id.len && ctx->command_id.len == 0) {
+        sb_frame_put(w, SB_T_COMMAND_ID, f->command_id);
+    }
+
+    if (f->has_running) {
+        sb_frame_put_u64(w, SB_T_RUNNING, f->running);
+    }
+
+    if (f->has_exit_code) {
+        sb_frame_put_u64(w, SB_T_EXIT_CODE,
+                         (uint64_t) (int64_t) f->exit_code);
+    }
+}
+
+
+/* ename, evalue and the like of a stream that failed, and what was odd. */
+
+static void
+ngx_http_sandbox_put_stream(sb_frame_writer_t *w, const sb_stream_facts_t *s)
+{
+    char      text[2048];
+    sb_buf_t  b;
+
+    if (s->end == SB_STREAM_COMPLETE && s->bad_frames == 0
+        && s->execution_ms < 0 && !s->incomplete_frame)
+    {
+        return;
+    }
+
+    /* keys in canonical order (history format 15.2) */
+
+    ngx_memzero(&b, sizeof(sb_buf_t));
+    b.data = text;
+    b.cap = sizeof(text);
+    b.max = sizeof(text) - 1;
+
+    (void) sb_buf_add_c(&b, '{');
+
+    if (s->bad_frames) {
+        (void) sb_buf_printf(&b, "\"bad_frames\":%llu,",
+                             (unsigned long long) s->bad_frames);
+    }
+
+    if (s->end == SB_STREAM_FAILED) {
+        ngx_http_sandbox_json_member(&b, "ename", s->ename);
+        ngx_http_sandbox_json_member(&b, "evalue", s->evalue);
+    }
+
+    if (s->execution_ms >= 0) {
+        (void) sb_buf_printf(&b, "\"execution_ms\":%lld,",
+                             (long long) s->execution_ms);
+    }
+
+    if (s->incomplete_frame) {
+        (void) sb_buf_printf(&b, "\"incomplete_frame\":true,");
+    }
+
+    if (s->end == SB_STREAM_RUNTIME) {
+        ngx_http_sandbox_json_member(&b, "message", s->message);
+    }
+
+    if (b.len > 1) {
+        b.data[b.len - 1] = '}';
+        sb_frame_put(w, SB_T_RESULT, sb_str(b.data, b.len));
+    }
+}
+
+
+static void
+ngx_http_sandbox_json_member(sb_buf_t *b, const char *key, const char *value)
+{
+    size_t  mark;
+
+    if (value[0] == '\0') {
+        return;
+    }
+
+    mark = b->len;
+
+    if (sb_buf_printf(b, "\"%s\":", key) != SB_OK
+        || sb_json_write_str(b, sb_str(value, ngx_strlen(value))) != SB_OK
+        || sb_buf_add_c(b, ',') != SB_OK)
+    {
+        b->len = mark;
+    }
+}

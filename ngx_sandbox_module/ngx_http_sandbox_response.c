@@ -1,0 +1,514 @@
+/*
+ * Answers: the headers that the gateway adds and removes, and the taps.  A tap
+ * looks at bytes as they pass and never holds, changes or reorders them; the
+ * endpoints answer is the one exception (ngx_http_sandbox_rewrite.c).
+ */
+
+
+#include "ngx_http_sandbox.h"
+
+
+static void ngx_http_sandbox_stream_output(void *data, sb_std_e which,
+    const char *p, size_t n, bool last);
+static void ngx_http_sandbox_stream_init(void *data, sb_str_t id);
+static ngx_int_t ngx_http_sandbox_taps(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
+static void ngx_http_sandbox_feed(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, const char *p, size_t n);
+static void ngx_http_sandbox_whole(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+static ngx_int_t ngx_http_sandbox_own_body(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_chain_t *in);
+static ngx_int_t ngx_http_sandbox_add_header(ngx_http_request_t *r,
+    const char *name, const char *value, size_t len);
+static ngx_int_t ngx_http_sandbox_shield(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+static ngx_uint_t ngx_http_sandbox_is_type(ngx_http_request_t *r,
+    const char *type);
+
+
+ngx_http_output_header_filter_pt  ngx_http_sandbox_next_header_filter;
+ngx_http_output_body_filter_pt    ngx_http_sandbox_next_body_filter;
+
+
+ngx_int_t
+ngx_http_sandbox_header_filter(ngx_http_request_t *r)
+{
+    ngx_int_t                     rc;
+    ngx_http_upstream_t          *u;
+    ngx_http_sandbox_ctx_t       *ctx;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    if (r != r->main) {
+        return ngx_http_sandbox_next_header_filter(r);
+    }
+
+    ctx = ngx_http_sandbox_get_ctx(r);
+
+    if (ctx == NULL || ctx->tapped) {
+        return ngx_http_sandbox_next_header_filter(r);
+    }
+
+    ctx->tapped = 1;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    u = r->upstream;
+
+    if (ctx->judged && u && r->err_status == 0 && u->headers_in.status_n) {
+        ctx->upstream_status = u->headers_in.status_n;
+    }
+
+    if (r->err_status && !r->internal && lcf->enable) {
+        if (ngx_http_sandbox_replace_error(r, ctx) == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (ngx_http_sandbox_add_header(r, "X-Operation-Id",
+                                    (char *) ctx->id_text, SB_UUID_LEN)
+        != NGX_OK
+        || (ctx->correlation.len
+            && ngx_http_sandbox_add_header(r, "X-Correlation-Id",
+                                           (char *) ctx->correlation.data,
+                                           ctx->correlation.len)
+               != NGX_OK))
+    {
+        return NGX_ERROR;
+    }
+
+    if (ctx->upstream_status == 0) {
+        return ngx_http_sandbox_next_header_filter(r);
+    }
+
+    if (ctx->route.proxied && ngx_http_sandbox_shield(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (u->upgrade && r->headers_out.status == NGX_HTTP_SWITCHING_PROTOCOLS) {
+
+        if (ngx_http_sandbox_tunnel_open(r, ctx) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        return ngx_http_sandbox_next_header_filter(r);
+    }
+
+    if (ngx_http_sandbox_taps(r, ctx, lcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (lcf->endpoints != NGX_HTTP_SANDBOX_ENDPOINTS_OFF
+        && ngx_strcmp(ctx->op->name, "endpoint.get") == 0)
+    {
+        rc = ngx_http_sandbox_rewrite_header(r, ctx);
+
+        if (rc != NGX_DECLINED) {
+
+            if (rc == NGX_OK) {
+                r->filter_need_in_memory = 1;
+            }
+
+            return rc;
+        }
+    }
+
+    return ngx_http_sandbox_next_header_filter(r);
+}
+
+
+/*
+ * Answers from sandboxes are never same-origin with the console (design 7):
+ * a document gets an opaque origin, and what would act on the whole host is
+ * taken out.
+ */
+
+static ngx_int_t
+ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    part = &r->headers_out.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].hash == 0) {
+            continue;
+        }
+
+        if ((h[i].key.len == sizeof("Service-Worker-Allowed") - 1
+             && ngx_strncasecmp(h[i].key.data,
+                                (u_char *) "Service-Worker-Allowed",
+                                h[i].key.len)
+                == 0)
+            || (h[i].key.len == sizeof("Clear-Site-Data") - 1
+                && ngx_strncasecmp(h[i].key.data, (u_char *) "Clear-Site-Data",
+                                   h[i].key.len)
+                   == 0)
+            || (h[i].key.len == sizeof("Set-Cookie") - 1
+                && ngx_strncasecmp(h[i].key.data, (u_char *) "Set-Cookie",
+                                   h[i].key.len)
+                   == 0
+                && ngx_strcasestrn(h[i].value.data, "sandbox_session",
+                                   sizeof("sandbox_session") - 2)
+                   != NULL))
+        {
+            h[i].hash = 0;
+        }
+    }
+
+    if (ngx_http_sandbox_add_header(r, "Content-Security-Policy",
+                                    "sandbox allow-scripts allow-forms "
+                                    "allow-popups",
+                                    sizeof("sandbox allow-scripts allow-forms "
+                                           "allow-popups") - 1)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_sandbox_add_header(r, "X-Content-Type-Options", "nosniff",
+                                       sizeof("nosniff") - 1);
+}
+
+
+static ngx_int_t
+ngx_http_sandbox_add_header(ngx_http_request_t *r, const char *name,
+    const char *value, size_t len)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(h, sizeof(ngx_table_elt_t));
+
+    h->hash = 1;
+    h->key.data = (u_char *) name;
+    h->key.len = ngx_strlen(name);
+    h->value.data = (u_char *) value;
+    h->value.len = len;
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_sandbox_is_type(ngx_http_request_t *r, const char *type)
+{
+    size_t  len;
+
+    len = ngx_strlen(type);
+
+    return r->headers_out.content_type.len >= len
+           && ngx_strncasecmp(r->headers_out.content_type.data,
+                              (u_char *) type, len)
+              == 0;
+}
+
+
+/* Decides what is read of this answer as it passes. */
+
+static ngx_int_t
+ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
+    ngx_http_sandbox_loc_conf_t *lcf)
+{
+    ngx_uint_t                     encoded;
+    sb_stream_handler_t            handler;
+    ngx_http_sandbox_main_conf_t  *mcf;
+
+    mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
+
+    /* addresses end with what they name (design 6) */
+
+    if (ctx->route.sandbox.len) {
+
+        if (ctx->upstream_status == NGX_HTTP_NOT_FOUND
+            && ctx->route.surface == SB_SURFACE_LIFECYCLE
+            && !(ctx->op->flags & SB_OPF_UNKNOWN))
+        {
+            ngx_http_sandbox_endpoint_drop(mcf, ctx->route.sandbox, 0);
+
+        } else if (ctx->upstream_status < NGX_HTTP_SPECIAL_RESPONSE) {
+
+            if (ngx_strcmp(ctx->op->name, "sandbox.delete") == 0) {
+                ngx_http_sandbox_endpoint_gone(mcf, ctx->route.sandbox);
+
+            } else if (ngx_strcmp(ctx->op->name, "sandbox.pause") == 0
+                       || ngx_strcmp(ctx->op->name, "sandbox.resume") == 0)
+            {
+                ngx_http_sandbox_endpoint_drop(mcf, ctx->route.sandbox, 0);
+            }
+        }
+    }
+
+    if (r->header_only || ctx->upstream_status == NGX_HTTP_NO_CONTENT
+        || ctx->upstream_status == NGX_HTTP_NOT_MODIFIED)
+    {
+        return NGX_OK;
+    }
+
+    encoded = r->headers_out.content_encoding
+              && r->headers_out.content_encoding->value.len;
+
+    if ((ctx->op->flags & SB_OPF_STREAM)
+        && ctx->upstream_status == NGX_HTTP_OK
+        && ngx_http_sandbox_is_type(r, "text/event-stream"))
+    {
+        if (ctx->mode == NGX_HTTP_SANDBOX_OFF) {
+            return NGX_OK;
+        }
+
+        if (encoded) {
+            ctx->reason = "answer_encoded";
+            return NGX_OK;
+        }
+
+        ngx_memzero(&handler, sizeof(sb_stream_handler_t));
+
+        handler.output = ngx_http_sandbox_stream_output;
+        handler.init = ngx_http_sandbox_stream_init;
+        handler.data = ctx;
+
+        ctx->stream = sb_stream_new(&handler);
+        if (ctx->stream == NULL) {
+            return NGX_ERROR;
+        }
+
+        r->filter_need_in_memory = 1;
+
+        return NGX_OK;
+    }
+
+    if (!encoded && ngx_http_sandbox_is_type(r, "application/json")) {
+
+        /* also without a record: what exists, and until when */
+        ctx->answer = sb_answer_new(ctx->op, ctx->upstream_status);
+
+        if (ctx->answer) {
+            r->filter_need_in_memory = 1;
+        }
+
+        return NGX_OK;
+    }
+
+    if (ctx->mode != NGX_HTTP_SANDBOX_OFF
+        && ctx->upstream_status == NGX_HTTP_OK
+        && ngx_strcmp(ctx->op->name, "file.read") == 0)
+    {
+        ctx->digest = sb_sha256_new();
+        if (ctx->digest == NULL) {
+            return NGX_ERROR;
+        }
+
+        r->filter_need_in_memory = 1;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    off_t                    size;
+    ngx_buf_t               *b;
+    ngx_uint_t               whole;
+    ngx_chain_t             *cl;
+    ngx_http_sandbox_ctx_t  *ctx;
+
+    if (r != r->main) {
+        return ngx_http_sandbox_next_body_filter(r, in);
+    }
+
+    ctx = ngx_http_sandbox_get_ctx(r);
+
+    if (ctx == NULL) {
+        return ngx_http_sandbox_next_body_filter(r, in);
+    }
+
+    if (ctx->replace) {
+        return ngx_http_sandbox_own_body(r, ctx, in);
+    }
+
+    whole = 0;
+
+    for (cl = in; cl; cl = cl->next) {
+        b = cl->buf;
+
+        size = ngx_buf_size(b);
+
+        if (size > 0) {
+            ctx->bytes_out += size;
+
+            if (ngx_buf_in_memory(b)) {
+                ngx_http_sandbox_feed(r, ctx, (const char *) b->pos,
+                                      b->last - b->pos);
+            }
+        }
+
+        if (b->last_buf) {
+            whole = 1;
+        }
+    }
+
+    if (ctx->stream) {
+        ngx_http_sandbox_record_flush(ctx);
+    }
+
+    if (whole && !ctx->last) {
+        ctx->last = 1;
+        ngx_http_sandbox_whole(r, ctx);
+    }
+
+    if (ctx->rewrite) {
+        return ngx_http_sandbox_rewrite_body(r, ctx, in);
+    }
+
+    return ngx_http_sandbox_next_body_filter(r, in);
+}
+
+
+static void
+ngx_http_sandbox_feed(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
+    const char *p, size_t n)
+{
+    if (ctx->stream) {
+        sb_stream_feed(ctx->stream, p, n);
+
+    } else if (ctx->answer) {
+        sb_answer_feed(ctx->answer, p, n);
+
+    } else if (ctx->digest) {
+        sb_sha256_add(ctx->digest, p, n);
+    }
+}
+
+
+/* The answer has passed; what it told is ready for the END frame. */
+
+static void
+ngx_http_sandbox_whole(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
+{
+    uint64_t                       expires;
+    ngx_str_t                      id;
+    const sb_answer_facts_t       *f;
+    ngx_http_sandbox_main_conf_t  *mcf;
+
+    if (ctx->stream) {
+        (void) sb_stream_finish(ctx->stream);
+        ngx_http_sandbox_record_flush(ctx);
+        return;
+    }
+
+    if (ctx->answer == NULL || ctx->answer_facts) {
+        return;
+    }
+
+    f = sb_answer_finish(ctx->answer);
+    ctx->answer_facts = f;
+
+    if (f == NULL || ctx->upstream_status >= NGX_HTTP_SPECIAL_RESPONSE) {
+        return;
+    }
+
+    mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
+
+    id.data = (u_char *) (f->id.len ? f->id.data : ctx->route.sandbox.data);
+    id.len = f->id.len ? f->id.len : ctx->route.sandbox.len;
+
+    if (id.len && f->has_expires
+        && ctx->route.surface == SB_SURFACE_LIFECYCLE)
+    {
+        expires = f->expires_us;
+        ngx_http_sandbox_endpoint_expires(mcf, ngx_http_sandbox_str(&id),
+                                          expires);
+    }
+
+    if (f->nitems && ctx->mode != NGX_HTTP_SANDBOX_OFF) {
+        ngx_http_sandbox_record_seen(ctx);
+    }
+}
+
+
+/* Our envelope in place of the page that nginx made. */
+
+static ngx_int_t
+ngx_http_sandbox_own_body(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
+    ngx_chain_t *in)
+{
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl, out;
+
+    for (cl = in; cl; cl = cl->next) {
+        cl->buf->pos = cl->buf->last;
+        cl->buf->file_pos = cl->buf->file_last;
+    }
+
+    if (ctx->replaced) {
+        return ngx_http_sandbox_next_body_filter(r, NULL);
+    }
+
+    ctx->replaced = 1;
+    ctx->last = 1;
+    ctx->bytes_out = ctx->refusal.len;
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->pos = ctx->refusal.data;
+    b->last = b->pos + ctx->refusal.len;
+    b->memory = 1;
+    b->last_buf = 1;
+    b->last_in_chain = 1;
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_sandbox_next_body_filter(r, &out);
+}
+
+
+static void
+ngx_http_sandbox_stream_output(void *data, sb_std_e which, const char *p,
+    size_t n, bool last)
+{
+    ngx_http_sandbox_record_output(data, which, p, n);
+}
+
+
+static void
+ngx_http_sandbox_stream_init(void *data, sb_str_t id)
+{
+    ngx_http_sandbox_ctx_t  *ctx = data;
+
+    if (ctx->command_id.len || id.len == 0 || id.len > 256) {
+        return;
+    }
+
+    ctx->command_id.data = ngx_pnalloc(ctx->request->pool, id.len);
+
+    if (ctx->command_id.data) {
+        ngx_memcpy(ctx->command_id.data, id.data, id.len);
+        ctx->command_id.len = id.len;
+        ngx_http_sandbox_record_command(ctx);
+    }
+}
