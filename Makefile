@@ -3,6 +3,7 @@
 #   make            build everything into build/
 #   make run        install what is missing, build, start, print address and token
 #   make test       install what is missing, build, run every test
+#   make install    put it all under PREFIX (/usr/local) below DESTDIR
 #   make NGINX_SRC=DIR   build the module against an nginx source tree instead
 
 SHELL = /bin/bash
@@ -33,7 +34,7 @@ obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 programs = $(B)/sandbox-helper $(B)/sandbox-history $(B)/sandbox-gateway \
            $(B)/sandbox-runtime
 
-.PHONY: all programs module console deps run test clean install unit fuzz
+.PHONY: all programs module console deps run test clean install unit fuzz FORCE
 
 all: programs module console
 programs: $(programs)
@@ -59,7 +60,15 @@ $(B)/sandbox-history: $(B)/obj/helper/history_main.o $(B)/libhelper.a $(B)/libsb
 	$(CC) $(LDFLAGS_C) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
 
 $(B)/sandbox-gateway: $(call obj,$(gateway_src)) $(B)/libsb.a
-	$(CC) $(LDFLAGS_C) -o $@ $^ $(LIB_LIBS)
+	$(CC) $(LDFLAGS_C) -o $@ $^ -lssl $(LIB_LIBS)
+
+# The configurations of conf/ that sandbox-gateway fills in, as C strings.
+$(B)/obj/standalone/nginx_conf.o: $(B)/gen/standalone_conf.h $(B)/gen/tls_conf.h
+$(B)/obj/standalone/nginx_conf.o: private CFLAGS_C += -I$(B)/gen
+
+$(B)/gen/%_conf.h: conf/%.conf
+	@mkdir -p $(@D)
+	sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' $< > $@
 
 $(B)/sandbox-runtime: $(call obj,$(runtime_src)) $(B)/libsb.a
 	$(CC) $(LDFLAGS_C) -o $@ $^ $(RUNTIME_LIBS) $(LIB_LIBS)
@@ -69,23 +78,40 @@ $(B)/sandbox-runtime: $(call obj,$(runtime_src)) $(B)/libsb.a
 ifdef NGINX_SRC
 NGX_DIR = $(NGINX_SRC)
 NGX_CONFIGURE = $(if $(wildcard $(NGINX_SRC)/configure),./configure,./auto/configure)
-NGX_CONF = cd $(NGX_DIR) && $(NGX_CONFIGURE) --with-compat --with-threads \
+NGX_CONF = $(NGX_CONFIGURE) --with-compat --with-threads \
            --with-http_ssl_module --with-http_v2_module $(NGX_FLAGS)
 else
 NGX_DIR = /usr/share/nginx/src
-NGX_CONF = cd $(NGX_DIR) && . ./conf_flags && \
+NGX_CONF = . ./conf_flags && \
            ./configure --with-cc-opt="-g -O2 -fPIC" --with-ld-opt="-fPIC" \
            "$${NGX_CONF_FLAGS[@]}"
 endif
 
-$(B)/nginx/Makefile: config
-	@mkdir -p $(B)
-	$(NGX_CONF) --add-dynamic-module=$(CURDIR) --builddir=$(CURDIR)/$(B)/nginx \
-	    > $(CURDIR)/$(B)/configure.log 2>&1 || { tail -5 $(CURDIR)/$(B)/configure.log; exit 1; }
+# nginx's configure cannot take a path that holds a space: it then sees the
+# checkout through a link with a plain name, remembered in build/nginx.root.
+NGX_ROOT = root=$$(cat $(B)/nginx.root 2> /dev/null) || root=; \
+           [ "$$root" -ef . ] || { root="$$PWD"; case "$$root" in *[[:space:]]*) \
+               root=$$(mktemp -d)/src; ln -s "$$PWD" "$$root";; esac; \
+               rm -rf $(B)/nginx; mkdir -p $(B); echo "$$root" > $(B)/nginx.root; }
+
+# configure lists the sources: it runs again when there are others.
+$(B)/nginx.sources: FORCE
+	@mkdir -p $(B); echo "$(sort $(module_src) $(lib_src)) $(NGX_DIR)" | cmp -s - $@ \
+	    || echo "$(sort $(module_src) $(lib_src)) $(NGX_DIR)" > $@
+
+$(B)/nginx/Makefile: config $(B)/nginx.sources
+	@$(NGX_ROOT); log="$$PWD/$(B)/configure.log"; cd "$(NGX_DIR)" && { $(NGX_CONF) \
+	    --add-dynamic-module="$$root" --builddir="$$root/$(B)/nginx"; } \
+	    > "$$log" 2>&1 || { tail -5 "$$log"; rm -f "$$root/$(B)/nginx/Makefile"; exit 1; }
 
 $(B)/ngx_http_sandbox_module.so: $(B)/nginx/Makefile $(module_src) $(lib_src) $(wildcard lib/*.h)
-	$(MAKE) --no-print-directory -f $(CURDIR)/$(B)/nginx/Makefile -C $(NGX_DIR) modules
+	@[ "$$(cat $(B)/nginx.root 2> /dev/null)" -ef . ] || { rm -f $(B)/nginx/Makefile; \
+	    $(MAKE) --no-print-directory -s $(B)/nginx/Makefile; }
+	@$(MAKE) --no-print-directory -s -f "$$(cat $(B)/nginx.root)/$(B)/nginx/Makefile" \
+	    -C "$(NGX_DIR)" modules
 	cp $(B)/nginx/ngx_http_sandbox_module.so $@
+
+FORCE:
 
 # --- the console (a static page for now) ------------------------------------
 
@@ -131,6 +157,48 @@ $(B)/t/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/run_seeds.c $(B)/t/libhelper.a $(B)/t
 
 unit: $(unit_bin)
 fuzz: $(fuzz_bin)
+
+# --- the two commands -------------------------------------------------------
+
+# With other options: make run ARGS='--upstream http://127.0.0.1:8090'
+DATA ?= data
+ARGS ?=
+JOBS ?= $(shell nproc)
+build = +@$(MAKE) --no-print-directory -s $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS))
+
+deps:
+	@.ci/deps run
+
+run: deps
+	$(build) all
+	@exec $(B)/sandbox-gateway --data "$(DATA)" $(ARGS)
+
+# One prove, one summary; TESTS='t/routes.t' for some of them.
+TESTS ?= $(sort $(wildcard t/*.t t/interop/*.t t/console/*.t))
+
+test:
+	@.ci/deps test
+	$(build) all unit fuzz
+	@prove -It/lib $(PROVE_FLAGS) $(TESTS)
+
+# --- installation -----------------------------------------------------------
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+inst     = $(DESTDIR)$(PREFIX)
+
+install: all
+	install -d "$(inst)/bin" "$(inst)/lib/sandbox-gateway" \
+	    "$(inst)/share/sandbox-gateway/console" \
+	    "$(inst)/share/doc/sandbox-gateway"
+	install -m 755 $(B)/sandbox-gateway $(B)/sandbox-history "$(inst)/bin"
+	install -m 755 $(B)/sandbox-helper $(B)/sandbox-runtime \
+	    "$(inst)/lib/sandbox-gateway"
+	install -m 644 $(B)/ngx_http_sandbox_module.so "$(inst)/lib/sandbox-gateway"
+	cp -R $(B)/console/. "$(inst)/share/sandbox-gateway/console"
+	install -m 644 LICENSE NOTICE README.md docs/*.md conf/drop-in.conf \
+	    conf/tls.conf conf/sandbox-gateway.service \
+	    "$(inst)/share/doc/sandbox-gateway"
 
 clean:
 	rm -rf $(B)
