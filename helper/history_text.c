@@ -1,5 +1,7 @@
 #include "history_text.h"
 
+#include <stdarg.h>
+
 
 /* Room for one character's text: "\u{10ffff}". */
 #define HISTORY_UNIT  12
@@ -311,6 +313,35 @@ history_text_put(FILE *to, sb_str_t s, bool lines)
 
 
 void
+history_text_json(FILE *to, sb_str_t json)
+{
+    size_t    len;
+    uint32_t  c;
+
+    while (json.len) {
+        if (history_decode(json, &c, &len) && c >= 0x7f
+            && history_in(history_hidden, c))
+        {
+            if (c >= 0x10000) {
+                fprintf(to, "\\u%04x\\u%04x",
+                        (unsigned) (0xd800 + ((c - 0x10000) >> 10)),
+                        (unsigned) (0xdc00 + ((c - 0x10000) & 0x3ff)));
+
+            } else {
+                fprintf(to, "\\u%04x", (unsigned) c);
+            }
+
+        } else {
+            (void) fwrite(json.data, 1, len, to);
+        }
+
+        json.data += len;
+        json.len -= len;
+    }
+}
+
+
+void
 history_text_size(char dst[16], int64_t bytes)
 {
     double       n;
@@ -353,4 +384,20 @@ history_text_duration(char dst[24], int64_t ms)
         snprintf(dst, 24, "%lldh%02dm", (long long) (ms / 3600000),
                  (int) (ms / 60000 % 60));
     }
+}
+
+
+void
+history_say(const char *fmt, ...)
+{
+    char     text[1024], safe[2048];
+    va_list  args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+
+    history_text_safe(safe, sizeof(safe), sb_str(text, strlen(text)));
+    fflush(stdout);
+    fprintf(stderr, "sandbox-history: %s\n", safe);
 }

@@ -24,9 +24,16 @@ void history_text_cell(FILE *to, sb_str_t s, unsigned width, bool right);
 /* The safe text, whole; with `lines`, line feeds and tabs stay as they are. */
 void history_text_put(FILE *to, sb_str_t s, bool lines);
 
-/* "1.5 K", "12 M": at most 6 columns.  dst holds 16 bytes. */
+/* JSON text with the characters in strings that could not be seen, or that a
+ * terminal would obey, as \u escapes; it means the same. */
+void history_text_json(FILE *to, sb_str_t json);
+
+/* "1.5K", "12M": at most 5 columns.  dst holds 16 bytes. */
 void history_text_size(char dst[16], int64_t bytes);
-/* "12 ms", "3.4 s", "2 m 05 s", "3 h 10 m".  dst holds 24 bytes. */
+/* "12ms", "3.4s", "2m05s", "3h10m".  dst holds 24 bytes. */
 void history_text_duration(char dst[24], int64_t ms);
+
+/* Prints "sandbox-history: " and a sentence, made safe, on stderr. */
+void history_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif /* HISTORY_TEXT_H_INCLUDED */

@@ -1,0 +1,416 @@
+#include "history_list.h"
+#include "history_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+
+#define HISTORY_LIST_LIMIT  1000
+
+
+enum {
+    LIST_SANDBOX = HF_COUNT, LIST_LIMIT, LIST_ORDER, LIST_JSON, LIST_DATA,
+    LIST_HISTORY,
+    LIST_COUNT
+};
+
+static const history_arg_t  history_list_args[] = {
+    HISTORY_FILTER_ARGS,
+    { "--sandbox", 0, HISTORY_ARG_TEXT, false, false, NULL },
+    { "--limit", 'n', HISTORY_ARG_INT, false, false, NULL },
+    { "--order", 0, HISTORY_ARG_TEXT, false, false, "asc|desc" },
+    HISTORY_COMMON_ARGS
+};
+
+static const char  history_list_help[] =
+    "usage: sandbox-history list [options] [SANDBOX]\n"
+    "\n"
+    "The newest operations, the newest last; of all sandboxes, or of one (its\n"
+    "id, 3 characters of it, or its name).  On a terminal a table, else lines\n"
+    "of fields separated by tabs.\n"
+    "\n"
+    HISTORY_FILTER_HELP
+    "  --sandbox SANDBOX      the same as the argument\n"
+    "  -n, --limit N          the newest N (default 1000; 0: all)\n"
+    "  --order asc|desc       desc: the newest first\n"
+    "  --json                 one JSON object a line\n";
+
+
+static int
+history_key_compare(const void *one, const void *two)
+{
+    const history_key_t  *a = one, *b = two;
+
+    if (a->cursor != b->cursor) {
+        return a->cursor < b->cursor ? -1 : 1;
+    }
+
+    if (a->us != b->us) {
+        return a->us < b->us ? -1 : 1;
+    }
+
+    if (a->box != b->box) {
+        return a->box < b->box ? -1 : 1;
+    }
+
+    return (a->row > b->row) - (a->row < b->row);
+}
+
+
+static bool
+history_list_add(history_list_t *list, const history_key_t *key)
+{
+    size_t          cap;
+    history_key_t  *keys;
+
+    if (list->n == list->cap) {
+        cap = list->cap ? list->cap * 2 : 256;
+
+        keys = realloc(list->keys, cap * sizeof(history_key_t));
+        if (keys == NULL) {
+            history_say("out of memory: use --limit");
+            return false;
+        }
+
+        list->keys = keys;
+        list->cap = cap;
+    }
+
+    list->keys[list->n++] = *key;
+
+    return true;
+}
+
+
+/* Drops all but the newest. */
+static void
+history_list_trim(history_list_t *list, int64_t limit)
+{
+    size_t  drop;
+
+    qsort(list->keys, list->n, sizeof(history_key_t), history_key_compare);
+
+    if (limit != -1 && list->n > (uint64_t) limit) {
+        drop = list->n - (size_t) limit;
+        list->n -= drop;
+        list->older += drop;
+        memmove(list->keys, list->keys + drop,
+                list->n * sizeof(history_key_t));
+    }
+}
+
+
+static bool
+history_list_box(history_list_t *list, uint32_t index,
+    const history_filter_t *filter, int64_t limit)
+{
+    int              rc;
+    sqlite3         *db;
+    sqlite3_stmt    *stmt;
+    history_key_t    key;
+    history_box_t   *box = list->boxes[index];
+    history_error_t  err;
+
+    db = history_place_db(list->place, box);
+    if (db == NULL) {
+        return true;
+    }
+
+    /* One more than asked for, to know whether there are older ones. */
+
+    stmt = history_query_filter(db, filter, limit == -1 ? -1 : limit + 1, &err);
+    rc = -1;
+
+    if (stmt != NULL) {
+        while ((rc = history_step(stmt, &err)) == 1) {
+            key.row = sqlite3_column_int64(stmt, 0);
+            key.cursor = sqlite3_column_int64(stmt, 1);
+            key.us = sqlite3_column_int64(stmt, 2);
+            key.box = index;
+            key.done = false;
+
+            if (!history_list_add(list, &key)) {
+                sqlite3_finalize(stmt);
+                return false;
+            }
+        }
+    }
+
+    if (rc == -1) {
+        history_place_broken(list->place, box, &err);
+    }
+
+    sqlite3_finalize(stmt);
+
+    return true;
+}
+
+
+bool
+history_list_collect(history_list_t *list, history_place_t *place,
+    history_box_t *only, const history_filter_t *filter, int64_t limit)
+{
+    memset(list, 0, sizeof(history_list_t));
+    list->place = place;
+    list->nboxes = only != NULL ? 1 : place->n;
+
+    list->boxes = malloc((list->nboxes ? list->nboxes : 1)
+                         * sizeof(history_box_t *));
+    if (list->boxes == NULL) {
+        history_say("out of memory");
+        return false;
+    }
+
+    for (size_t i = 0; i < list->nboxes; i++) {
+        list->boxes[i] = only != NULL ? only : place->boxes[i];
+    }
+
+    for (size_t i = 0; i < list->nboxes; i++) {
+        if (!history_list_box(list, (uint32_t) i, filter, limit)) {
+            return false;
+        }
+
+        if (limit != -1 && list->n > 2 * (uint64_t) limit + 65536) {
+            history_list_trim(list, limit);
+        }
+    }
+
+    history_list_trim(list, limit);
+
+    return true;
+}
+
+
+void
+history_list_free(history_list_t *list)
+{
+    free(list->boxes);
+    free(list->keys);
+}
+
+
+/* Prints the row that a bound statement gives, if any, and resets it. */
+static bool
+history_list_print_row(history_place_t *place, history_box_t *box,
+    sqlite3_stmt *stmt, history_printer_t *printer, bool *done)
+{
+    int              rc;
+    history_error_t  err;
+
+    rc = history_step(stmt, &err);
+
+    if (rc == 1) {
+        *done = !sb_eq(history_column(stmt, HR_STATUS), sb_lit("started"));
+        history_printer_row(printer, stmt);
+
+    } else if (rc == -1) {
+        history_place_broken(place, box, &err);
+    }
+
+    sqlite3_reset(stmt);
+
+    return rc != 1 || history_printer_send(printer);
+}
+
+
+bool
+history_list_print(history_list_t *list, history_printer_t *printer,
+    bool reverse)
+{
+    bool              ok;
+    sqlite3          *db;
+    history_box_t    *box, *last;
+    sqlite3_stmt     *stmt;
+    history_key_t    *key;
+    history_error_t   err;
+
+    ok = true;
+    last = NULL;
+    stmt = NULL;
+
+    for (size_t i = 0; i < list->n && ok; i++) {
+        key = &list->keys[reverse ? list->n - 1 - i : i];
+        box = list->boxes[key->box];
+
+        if (box != last) {
+            sqlite3_finalize(stmt);
+            stmt = NULL;
+            last = box;
+
+            db = history_place_db(list->place, box);
+
+            if (db != NULL) {
+                stmt = history_query_record(db, false, &err);
+
+                if (stmt == NULL) {
+                    history_place_broken(list->place, box, &err);
+                }
+            }
+        }
+
+        if (stmt != NULL) {
+            sqlite3_bind_int64(stmt, 1, key->row);
+            ok = history_list_print_row(list->place, box, stmt, printer,
+                                        &key->done);
+        }
+    }
+
+    sqlite3_finalize(stmt);
+
+    return ok;
+}
+
+
+bool
+history_list_print_one(history_place_t *place, history_box_t *box,
+    int64_t row, history_printer_t *printer)
+{
+    bool              ok, done;
+    sqlite3          *db;
+    sqlite3_stmt     *stmt;
+    history_error_t   err;
+
+    db = history_place_db(place, box);
+    if (db == NULL) {
+        return true;
+    }
+
+    stmt = history_query_record(db, false, &err);
+    if (stmt == NULL) {
+        history_place_broken(place, box, &err);
+        return true;
+    }
+
+    sqlite3_bind_int64(stmt, 1, row);
+    ok = history_list_print_row(place, box, stmt, printer, &done);
+    sqlite3_finalize(stmt);
+
+    return ok;
+}
+
+
+int
+history_options(history_parse_t *parse, const char *name, const char *help,
+    const history_where_t *given, history_where_t *where, int argc,
+    char **argv)
+{
+    *where = *given;
+
+    if (!history_args_parse(parse, argc, argv)) {
+        history_say("%s: %s (try \"sandbox-history %s --help\")", name,
+                    parse->why, name);
+        return 2;
+    }
+
+    if (parse->help) {
+        fputs(help, stdout);
+        fputs("  --data DIR             data directory of the gateway, or\n"
+              "  --history DIR          its history directory\n", stdout);
+        return 0;
+    }
+
+    for (int i = 0; parse->args[i].name != NULL; i++) {
+        if (strcmp(parse->args[i].name, "--data") == 0 && parse->values[i].n) {
+            where->data = parse->values[i].text[0];
+            where->history = NULL;
+        }
+
+        if (strcmp(parse->args[i].name, "--history") == 0
+            && parse->values[i].n)
+        {
+            where->history = parse->values[i].text[0];
+        }
+    }
+
+    return -1;
+}
+
+
+int
+history_list_run(const history_where_t *given, int argc, char **argv)
+{
+    int                 rc;
+    bool                ok;
+    int64_t             limit;
+    const char         *sandbox;
+    history_box_t      *only;
+    history_list_t      list;
+    history_value_t     values[LIST_COUNT];
+    history_where_t     where;
+    history_place_t     place;
+    history_filter_t    filter;
+    history_printer_t   printer;
+    history_parse_t     parse = {
+        .args = history_list_args, .values = values, .rest = &sandbox, .max = 1
+    };
+
+    sandbox = NULL;
+
+    rc = history_options(&parse, "list", history_list_help, given, &where,
+                         argc, argv);
+    if (rc != -1) {
+        return rc;
+    }
+
+    if (values[LIST_SANDBOX].n) {
+        if (sandbox != NULL) {
+            history_say("list: give the sandbox once");
+            return 2;
+        }
+
+        sandbox = values[LIST_SANDBOX].text[0];
+    }
+
+    limit = values[LIST_LIMIT].n ? values[LIST_LIMIT].number
+                                 : HISTORY_LIST_LIMIT;
+
+    if (limit < 0) {
+        history_say("list: --limit must not be negative");
+        return 2;
+    }
+
+    if (!history_filter_read(&filter, values)) {
+        return 2;
+    }
+
+    if (!history_place_open(&place, &where)) {
+        return 1;
+    }
+
+    only = NULL;
+    memset(&list, 0, sizeof(list));
+
+    ok = sandbox == NULL
+         || (only = history_place_find(&place, sandbox)) != NULL;
+
+    ok = ok && history_list_collect(&list, &place, only, &filter,
+                                    limit ? limit : -1)
+         && history_printer_init(&printer, values[LIST_JSON].n != 0);
+
+    if (ok) {
+        ok = history_list_print(&list, &printer, values[LIST_ORDER].n
+                                && *values[LIST_ORDER].text[0] == 'd');
+
+        if (ok && list.n == 0 && printer.width) {
+            puts("nothing is on record here");
+        }
+
+        history_printer_free(&printer);
+
+        if (fflush(stdout) != 0) {
+            ok = false;
+        }
+
+        if (ok && list.older && !values[LIST_LIMIT].n) {
+            history_say("older records were left out: use --limit N, 0 for"
+                        " all");
+        }
+
+        ok = ok && !place.incomplete;
+    }
+
+    history_list_free(&list);
+    history_place_close(&place);
+
+    return ok ? 0 : 1;
+}

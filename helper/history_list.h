@@ -1,0 +1,61 @@
+/* Which records, over all sandboxes in one order: what list and tail share. */
+
+#ifndef HISTORY_LIST_H_INCLUDED
+#define HISTORY_LIST_H_INCLUDED
+
+#include "history_place.h"
+#include "history_record.h"
+
+/* Where a record is, and its place in the order of all. */
+typedef struct {
+    int64_t   cursor;       /* -1: written by others, then by time, before */
+    int64_t   us;
+    int64_t   row;          /* history_events.seq */
+    uint32_t  box;          /* index in the list's boxes */
+    bool      done;         /* was printed, and had ended */
+} history_key_t;
+
+typedef struct {
+    history_place_t   *place;
+    history_box_t    **boxes;       /* as they were when the list was made */
+    size_t             nboxes;
+    history_key_t     *keys;        /* oldest first */
+    size_t             n;
+    size_t             cap;
+    size_t             older;       /* that the limit left out, at least */
+} history_list_t;
+
+/* Collects the newest `limit` (-1: all) records of `only` (NULL: of all
+ * sandboxes).  False after a sentence. */
+bool history_list_collect(history_list_t *list, history_place_t *place,
+    history_box_t *only, const history_filter_t *filter, int64_t limit);
+/* Prints them; false when stdout takes no more. */
+bool history_list_print(history_list_t *list, history_printer_t *printer,
+    bool reverse);
+void history_list_free(history_list_t *list);
+
+/* Prints the record with that history_events.seq, if it still is there; false
+ * when stdout takes no more. */
+bool history_list_print_one(history_place_t *place, history_box_t *box,
+    int64_t row, history_printer_t *printer);
+
+/* The commands; see history_people_run(). */
+int history_list_run(const history_where_t *where, int argc, char **argv);
+int history_show_run(const history_where_t *where, int argc, char **argv);
+int history_output_run(const history_where_t *where, int argc, char **argv);
+int history_tail_run(const history_where_t *where, int argc, char **argv);
+
+/* Parses a command's options and positional arguments; --data and --history
+ * may stand behind the command too.  -1: go on, else the exit code. */
+int history_options(history_parse_t *parse, const char *name, const char *help,
+    const history_where_t *given, history_where_t *where, int argc,
+    char **argv);
+
+/* The last entries of every command's options. */
+#define HISTORY_COMMON_ARGS                                                  \
+    { "--json", 0, HISTORY_ARG_FLAG, false, false, NULL },                   \
+    { "--data", 0, HISTORY_ARG_TEXT, false, false, NULL },                   \
+    { "--history", 0, HISTORY_ARG_TEXT, false, false, NULL },                \
+    { .name = NULL }
+
+#endif /* HISTORY_LIST_H_INCLUDED */

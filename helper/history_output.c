@@ -1,0 +1,164 @@
+#include "history_list.h"
+#include "history_text.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+
+enum {
+    OUTPUT_STREAM = 0, OUTPUT_AFTER, OUTPUT_RAW, OUTPUT_JSON, OUTPUT_DATA,
+    OUTPUT_HISTORY,
+    OUTPUT_COUNT
+};
+
+static const history_arg_t  history_output_args[] = {
+    { "--stream", 0, HISTORY_ARG_TEXT, false, false, "stdout|stderr" },
+    { "--after", 0, HISTORY_ARG_INT, false, false, NULL },
+    { "--raw", 0, HISTORY_ARG_FLAG, false, false, NULL },
+    HISTORY_COMMON_ARGS
+};
+
+static const char  history_output_help[] =
+    "usage: sandbox-history output [options] ID|SANDBOX/SEQ\n"
+    "\n"
+    "What a command wrote, byte for byte, both streams in the order in which\n"
+    "they came.  On a terminal control characters are shown as \\x1b and the\n"
+    "like.\n"
+    "\n"
+    "  --stream stdout|stderr one stream only\n"
+    "  --after N              only what follows piece N (pieces count from 0;\n"
+    "                         with --stream: chunks of that stream)\n"
+    "  --raw                  exact bytes on a terminal too\n"
+    "  --json                 one JSON object a piece: stream, text\n";
+
+
+typedef struct {
+    bool           json;
+    bool           safe;
+    bool           skipped;     /* a piece in an encoding not read here */
+    history_out_t  out;
+} history_sink_t;
+
+
+static bool
+history_sink_piece(void *data, sb_str_t bytes, bool is_stderr, bool plain)
+{
+    history_sink_t  *sink = data;
+
+    if (!plain) {
+        sink->skipped = true;
+        return true;
+    }
+
+    if (sink->json) {
+        sink->out.buf.len = 0;
+        history_out_text(&sink->out, is_stderr ? "{\"stream\":\"stderr\""
+                                               : "{\"stream\":\"stdout\"");
+        history_out_key(&sink->out, "data_base64");
+        history_out_base64(&sink->out, bytes.data, bytes.len);
+        history_out_key(&sink->out, "text");
+        history_out_str(&sink->out, bytes);
+        history_out_text(&sink->out, "}\n");
+        history_text_json(stdout, sb_str(sink->out.buf.data,
+                                         sink->out.buf.len));
+
+        return sink->out.rc == SB_OK && !ferror(stdout);
+    }
+
+    if (sink->safe) {
+        history_text_put(stdout, bytes, true);
+
+    } else {
+        (void) fwrite(bytes.data, 1, bytes.len, stdout);
+    }
+
+    return !ferror(stdout);
+}
+
+
+static bool
+history_output(history_place_t *place, const char *text,
+    const history_value_t *values)
+{
+    int               rc;
+    char              id[HISTORY_ID_MAX];
+    int64_t           after;
+    sqlite3          *db;
+    history_box_t    *box;
+    history_sink_t    sink;
+    history_error_t   err;
+
+    if (!history_place_record(place, text, &box, id)) {
+        return false;
+    }
+
+    db = history_place_db(place, box);
+    if (db == NULL) {
+        return false;
+    }
+
+    memset(&sink, 0, sizeof(sink));
+    sink.out.buf.max = HISTORY_JSON_MAX;
+    sink.json = values[OUTPUT_JSON].n != 0;
+    sink.safe = values[OUTPUT_RAW].n == 0 && isatty(STDOUT_FILENO);
+
+    after = values[OUTPUT_AFTER].n ? values[OUTPUT_AFTER].number : -1;
+
+    rc = history_query_output(db, id, values[OUTPUT_STREAM].n
+                                      ? values[OUTPUT_STREAM].text[0] : NULL,
+                              after, history_sink_piece, &sink, &err);
+
+    if (rc == -1) {
+        history_place_broken(place, box, &err);
+    }
+
+    if (fflush(stdout) != 0) {
+        rc = -1;
+    }
+
+    if (sink.skipped) {
+        history_say("parts of this output are stored compressed by another"
+                    " program and were left out");
+    }
+
+    sb_buf_free(&sink.out.buf);
+
+    return rc == 1 && !sink.skipped;
+}
+
+
+int
+history_output_run(const history_where_t *given, int argc, char **argv)
+{
+    int               rc;
+    bool              ok;
+    const char       *text;
+    history_place_t   place;
+    history_value_t   values[OUTPUT_COUNT];
+    history_where_t   where;
+    history_parse_t   parse = {
+        .args = history_output_args, .values = values, .rest = &text, .max = 1
+    };
+
+    text = NULL;
+
+    rc = history_options(&parse, "output", history_output_help, given, &where,
+                         argc, argv);
+    if (rc != -1) {
+        return rc;
+    }
+
+    if (text == NULL) {
+        history_say("output: of which operation? give ID or SANDBOX/SEQ");
+        return 2;
+    }
+
+    if (!history_place_open(&place, &where)) {
+        return 1;
+    }
+
+    ok = history_output(&place, text, values);
+    history_place_close(&place);
+
+    return ok ? 0 : 1;
+}
