@@ -93,18 +93,24 @@ sub decoded {
 }
 
 
-# All records of a sandbox in the order of their numbers.
+# All records of a sandbox in the order of their numbers, with `wire` (the row
+# of gateway_wire) and `in` (whose file it is).
 
 sub events {
     my ($self, $sandbox) = @_;
 
-    return map { decoded($_) }
-           $self->query($sandbox, "$select order by r.seq, e.seq");
+    my %wire = map { $_->{event_id} => $_ }
+               $self->query($sandbox, 'select * from gateway_wire');
+
+    return map {
+        { %{ decoded($_) }, wire => $wire{$_->{event_id}} // {},
+          in => $sandbox }
+    } $self->query($sandbox, "$select order by r.seq, e.seq");
 }
 
 
 # One record by its id, wherever it is, with its side rows: command, file
-# (file_operations), files (gateway_files); `in` says whose file holds it.
+# (file_operations), files (gateway_files), wire; `in` says whose file holds it.
 
 sub event {
     my ($self, $id, $sandbox) = @_;
@@ -117,6 +123,8 @@ sub event {
         $e->{in} = $s;
         ($e->{command}) = $self->query($s,
             "select * from command_executions where event_id = '$id'");
+        ($e->{wire}) = $self->query($s,
+            "select * from gateway_wire where event_id = '$id'");
         ($e->{file}) = $self->query($s,
             "select * from file_operations where event_id = '$id'");
         $e->{files} = [ $self->query($s,

@@ -22,6 +22,7 @@ use Digest::SHA qw(sha256_hex);
 use File::Path qw(make_path);
 use File::Temp;
 use MIME::Base64 qw(encode_base64);
+use POSIX qw(strftime);
 use Test::More;
 use Time::HiRes qw(time sleep);
 
@@ -150,6 +151,16 @@ sub read_file {
     local $/;
 
     return scalar(<$fh>) // '';
+}
+
+
+# Unix time as the API writes it.
+
+sub utc {
+    my $t = shift;
+
+    return strftime('%Y-%m-%dT%H:%M:%S', gmtime int $t)
+           . sprintf('.%06dZ', ($t - int $t) * 1e6);
 }
 
 
