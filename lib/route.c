@@ -14,6 +14,12 @@
 static const char  sb_bad_port[] =
     "the segment that names a port is not a number from 1 to 65535";
 
+/* Bytes of a path that mean something; all others are copied. */
+static const bool  sb_special[256] = {
+    [0 ... 0x1f] = true, [0x7f] = true, ['%'] = true, ['/'] = true,
+    [';'] = true, ['?'] = true, ['#'] = true, ['\\'] = true
+};
+
 
 /* A path decoded once, and the first thing in it that could be read in more
  * than one way. */
@@ -137,13 +143,13 @@ sb_route_decode(sb_decoded_t *d, sb_str_t raw)
     end = p + raw.len;
 
     while (p < end) {
-        escaped = sb_unescape(&c, p, end);
+        c = *p;
+        escaped = c == '%' && sb_unescape(&c, p, end);
+        p += escaped ? 3 : 1;
 
-        if (escaped) {
-            p += 3;
-
-        } else {
-            c = *p++;
+        if (!sb_special[(unsigned char) c]) {
+            d->data[d->len++] = c;
+            continue;
         }
 
         if (c == '/') {
@@ -395,16 +401,21 @@ sb_route_climb(sb_route_t *route, const sb_decoded_t *d, size_t inner)
 static sb_rc_t
 sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade)
 {
+    char                first;
     sb_str_t            port;
     const sb_op_row_t  *row;
+
+    /* patterns begin with a slash and a letter or star: most rows are passed by
+     * on a look at these */
+
+    first = route->path.len > 1 ? route->path.data[1] : '\0';
 
     for (row = sb_op_row_table; row->op != NULL; row++) {
 
         if (row->surface != route->surface
+            || (row->pattern[1] != first && row->pattern[1] != '*')
             || (row->method[0] != '*'
-                && !(method.len && row->method[0] == method.data[0]
-                     && sb_eq(method, sb_str(row->method,
-                                             strlen(row->method)))))
+                && !sb_eq(method, sb_str(row->method, strlen(row->method))))
             || ((row->when & SB_OPC_ROOT) && route->versioned)
             || ((row->when & SB_OPC_UPGRADE) && !upgrade)
             || !sb_route_pattern(route, row->pattern, &port))
