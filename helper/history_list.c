@@ -88,6 +88,10 @@ history_list_trim(history_list_t *list, int64_t limit)
 {
     size_t  drop;
 
+    if (list->n == 0) {
+        return;
+    }
+
     qsort(list->keys, list->n, sizeof(history_key_t), history_key_compare);
 
     if (limit != -1 && list->n > (uint64_t) limit) {
@@ -391,8 +395,14 @@ history_list_run(const history_where_t *given, int argc, char **argv)
         ok = history_list_print(&list, &printer, values[LIST_ORDER].n
                                 && *values[LIST_ORDER].text[0] == 'd');
 
-        if (ok && list.n == 0 && printer.width) {
-            puts("nothing is on record here");
+        if (ok && list.n == 0) {
+            if (printer.width) {
+                puts("nothing is on record here");
+
+            } else {
+                history_printer_head(&printer);
+                ok = history_printer_send(&printer);
+            }
         }
 
         history_printer_free(&printer);

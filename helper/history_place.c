@@ -629,14 +629,15 @@ history_place_record(history_place_t *place, const char *text,
                     continue;
                 }
 
+                *box = place->boxes[i];
+                snprintf(id, HISTORY_ID_MAX, "%s", full);
+
                 if (strcmp(full, low) == 0) {
-                    matches = 0;
-                    i = place->n - 1;
+                    sqlite3_finalize(stmt);
+                    return true;
                 }
 
                 matches++;
-                *box = place->boxes[i];
-                snprintf(id, HISTORY_ID_MAX, "%s", full);
 
                 if (used + strlen(full) + 3 < sizeof(list)) {
                     snprintf(list + used, sizeof(list) - used, "%s%s",

@@ -30,6 +30,9 @@ typedef struct {
 
 /* Looks at stdout; false without memory. */
 bool history_printer_init(history_printer_t *p, bool json);
+/* Makes the header, unless it has been made (list and tail: before the first
+ * record) or is not wanted (JSON). */
+void history_printer_head(history_printer_t *p);
 /* Makes the line of a record. */
 void history_printer_row(history_printer_t *p, history_row_t *row);
 /* Sends what was made to stdout; false when it takes no more. */

@@ -293,14 +293,21 @@ history_table_line(history_printer_t *p, history_row_t *row)
 
 
 void
-history_printer_row(history_printer_t *p, history_row_t *row)
+history_printer_head(history_printer_t *p)
 {
-    history_out_t  out = { .buf.max = HISTORY_JSON_MAX };
-
     if (p->head) {
         p->head = false;
         history_table_line(p, NULL);
     }
+}
+
+
+void
+history_printer_row(history_printer_t *p, history_row_t *row)
+{
+    history_out_t  out = { .buf.max = HISTORY_JSON_MAX };
+
+    history_printer_head(p);
 
     if (!p->json) {
         history_table_line(p, row);
