@@ -53,7 +53,6 @@ typedef struct {
     char         host[256];     /* without brackets */
     char         authority[280]; /* HOST[:PORT] as written, for nginx */
     unsigned     port;
-    char         path[256];     /* "" or "/prefix", no "/" at the end */
 } gw_url_t;
 
 /* Programs and files that belong to this one. */
@@ -120,7 +119,7 @@ bool gw_number(const char *text, unsigned min, unsigned max, unsigned *n);
 /* Splits an http(s) URL; on false `why` is the end of a sentence. */
 bool gw_url_parse(gw_url_t *url, const char *text, const char **why);
 
-/* One GET PATH/health, 2 s in all; any HTTP answer is fine. */
+/* One GET /health, 2 s in all; any HTTP answer is fine. */
 bool gw_upstream_probe(const gw_url_t *url, const char *text);
 
 /* Can we listen there?  The sentence names what to do. */

@@ -362,9 +362,8 @@ gw_prepare_upstream(gw_t *g)
                        o->upstream);
     }
 
-    snprintf(g->upstream_url, sizeof(g->upstream_url), "%s://%s%s",
-             g->upstream.tls ? "https" : "http", g->upstream.authority,
-             g->upstream.path);
+    snprintf(g->upstream_url, sizeof(g->upstream_url), "%s://%s",
+             g->upstream.tls ? "https" : "http", g->upstream.authority);
 
     return true;
 }

@@ -110,6 +110,13 @@ gw_conf_test(const gw_t *g, const char *conf, const char *prefix)
 
     } else {
         said += 8;
+
+        /* process and thread, which it names from its second line on */
+
+        end = said + strspn(said, "0123456789#");
+        if (end > said && end[0] == ':' && end[1] == ' ') {
+            said = end + 2;
+        }
     }
 
     end = said + strcspn(said, "\n");

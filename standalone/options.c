@@ -313,9 +313,11 @@ gw_list_add(gw_options_t *opt, const char *value, const char *from)
 
         if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz"
                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                              "0123456789.-_*[]:")] != '\0')
+                              "0123456789.-_[]:")] != '\0'
+            || (name[0] != '[' && strchr(name, ':')))
         {
-            return gw_fail("%shost: \"%s\" is not a host name.", from, name);
+            return gw_fail("%shost: \"%s\" is not a host name without a"
+                           " port.", from, name);
         }
 
         if (opt->nhosts == GW_HOSTS_MAX) {

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -662,14 +661,40 @@ gw_tokens_load(const char *path, sb_tokens_t *t, size_t *len)
 }
 
 
-/* Which nginx reads the file we do not know: a gateway of ours does when its
- * lock lies beside it. */
+/* nginx reads the file when it starts and when it reloads.  Which nginx that is
+ * we know if a gateway of ours holds the lock beside it. */
 
 static void
 gw_token_hint(const char *path)
 {
-    gw_note("%s is written; the gateway counts it after a reload (kill -HUP"
-            " its process, or nginx -s reload).", path);
+    int          fd;
+    char         lock[GW_PATH_MAX + 16], pid[16];
+    size_t       len;
+    ssize_t      n;
+    const char  *slash;
+
+    slash = strrchr(path, '/');
+    len = slash ? (size_t) (slash - path) + 1 : 0;
+
+    snprintf(lock, sizeof(lock), "%.*sgateway.lock", (int) len, path);
+    fd = open(lock, O_RDONLY|O_CLOEXEC);
+
+    if (fd == -1) {
+        gw_note("%s is written; nginx counts it after its next reload"
+                " (nginx -s reload).", path);
+        return;
+    }
+
+    if (flock(fd, LOCK_SH|LOCK_NB) == -1) {
+        n = read(fd, pid, sizeof(pid) - 1);
+        pid[n > 0 ? n : 0] = '\0';
+        pid[strcspn(pid, "\n")] = '\0';
+
+        gw_note("%s is written; the running gateway counts it after kill"
+                " -HUP %s.", path, pid);
+    }
+
+    close(fd);
 }
 
 

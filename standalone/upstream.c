@@ -121,18 +121,10 @@ gw_url_parse(gw_url_t *url, const char *text, const char **why)
         }
     }
 
-    len = strlen(end);
-
-    while (len && end[len - 1] == '/') {
-        len--;
-    }
-
-    if (len >= sizeof(url->path)) {
-        *why = "has a path that is too long";
+    if (end[strspn(end, "/")] != '\0') {
+        *why = "has a path, which the module cannot put before its requests";
         return false;
     }
-
-    memcpy(url->path, end, len);
 
     return true;
 }
@@ -418,9 +410,9 @@ gw_ask(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
     ssize_t  got;
 
     rc = snprintf(req, sizeof(req),
-                  "GET %s/health HTTP/1.1\r\nHost: %s\r\n"
+                  "GET /health HTTP/1.1\r\nHost: %s\r\n"
                   "User-Agent: sandbox-gateway/" SB_VERSION "\r\n"
-                  "Connection: close\r\n\r\n", url->path, url->authority);
+                  "Connection: close\r\n\r\n", url->authority);
 
     len = (size_t) rc;
 
