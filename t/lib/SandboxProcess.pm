@@ -1,20 +1,21 @@
 package SandboxProcess;
 
-# The processes of a test: sandbox-helper and nginx, each a child of the test,
-# ended by their own process ids only.  Base class of SandboxTest.
+# The processes of a test: sandbox-helper, nginx, perhaps sandbox-runtime, each
+# a child of the test, ended by their own process ids only.  Base class of
+# SandboxTest.
 
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
 use Fcntl qw(F_GETFD F_SETFD FD_CLOEXEC);
 use File::Basename qw(dirname);
-use File::Spec;
 use IO::Select;
 use IO::Socket::INET;
 use POSIX qw(:sys_wait_h);
 use Time::HiRes qw(time sleep);
 
-our $ROOT = File::Spec->rel2abs(dirname(__FILE__) . '/../..');
+our $ROOT = abs_path(dirname(__FILE__) . '/../..');
 our $BUILD = $ENV{SANDBOX_BUILD} // "$ROOT/build";
 our $NGINX = $ENV{SANDBOX_NGINX} // find_program('nginx');
 
@@ -125,6 +126,33 @@ sub start_helper {
     IO::Select->new($ready)->can_read(10) && sysread($ready, my $byte, 1)
         or die "sandbox-helper does not start:\n"
                . SandboxTest::read_file("$dir/logs/helper.log");
+
+    return $self;
+}
+
+
+# The local OpenSandbox-compatible runtime as upstream, on a port of its own.
+
+sub start_runtime {
+    my $self = shift;
+
+    my $dir = $self->{dir};
+
+    pipe my $ready, my $tell or die "pipe: $!\n";
+    fcntl $tell, F_SETFD, fcntl($tell, F_GETFD, 0) & ~FD_CLOEXEC;
+
+    ($self->{runtime_port}) = $self->{upstream_url} =~ /:(\d+)$/;
+
+    $self->{runtime_pid} = $self->spawn("$dir/logs/runtime.log",
+        "$BUILD/sandbox-runtime", '--port', $self->{runtime_port},
+        '--data', "$dir/runtime", '--api-key-file', "$dir/etc/api-key",
+        '--ready-fd', fileno $tell, @{ $self->{runtime_args} // [] });
+
+    close $tell;
+
+    IO::Select->new($ready)->can_read(10) && sysread($ready, my $byte, 1)
+        or die "sandbox-runtime does not start:\n"
+               . SandboxTest::read_file("$dir/logs/runtime.log");
 
     return $self;
 }
@@ -250,6 +278,19 @@ sub halt {
 
         } elsif ($?) {
             push @problems, "sandbox-helper ended with status $?";
+        }
+    }
+
+    if (my $pid = delete $self->{runtime_pid}) {
+        kill 'TERM', $pid;
+
+        if (!reaped($pid, 10)) {
+            push @problems, 'sandbox-runtime did not end within 10 s after TERM';
+            kill 'KILL', $pid;
+            reaped($pid, 2);
+
+        } elsif ($?) {
+            push @problems, "sandbox-runtime ended with status $?";
         }
     }
 

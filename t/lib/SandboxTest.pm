@@ -50,6 +50,7 @@ my @running;
 #   helper       0: the helper is not started
 #   helper_args  more arguments for it
 #   upstream_url another upstream than the scripted one
+#   runtime      1: sandbox-runtime is the upstream
 #   conf         sub that gets the whole configuration and returns it changed
 #   allow        patterns of log lines that are meant to be there
 
@@ -84,7 +85,10 @@ sub new {
         chown scalar getpwnam('www-data'), -1, "$dir/temp";
     }
 
-    if (!$self->{upstream_url}) {
+    if ($self->{runtime}) {
+        $self->{upstream_url} = 'http://127.0.0.1:' . SandboxProcess::free_port();
+
+    } elsif (!$self->{upstream_url}) {
         $self->{up} = FakeUpstream->new(dir => "$dir/upstream",
             api_key => $self->{api_key}, %{ $o{fake} // {} });
         $self->{upstream_url} = $self->{up}->url;
@@ -288,6 +292,7 @@ sub start {
 
     push @running, $self;
     $self->{up}->start if $self->{up};
+    $self->start_runtime if $self->{runtime};
     $self->start_helper if $self->{helper};
     $self->start_nginx;
 
@@ -349,7 +354,8 @@ sub find_secrets {
     my $list = "$self->{dir}/etc/secrets";
     write_file($list, join '', map { "$_\n" } @{ $self->{secrets} });
 
-    my @where = grep { -e } map { "$self->{dir}/$_" } qw(data logs temp run);
+    my @where = grep { -e } map { "$self->{dir}/$_" } qw(data logs temp run
+                                                        runtime);
     open my $fh, '-|', 'grep', '-rlaF', '-f', $list, @where or die "grep: $!\n";
     chomp(my @found = <$fh>);
     close $fh;
