@@ -1,0 +1,129 @@
+/*
+ * Tokens: the bytes are a token file, a presented token, an endpoint token and
+ * a header value in turn.  What was parsed must come out as written again, and
+ * nothing but what was made with the key may be taken.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "digest.h"
+#include "token.h"
+
+#define NOW  1795942800000001ull
+
+#define check(what)  if (!(what)) fail(#what)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+
+static void
+fail(const char *what)
+{
+    fprintf(stderr, "not so: %s\n", what);
+    abort();
+}
+
+
+/* Every row written and parsed again is the same row. */
+static void
+check_file(sb_str_t text)
+{
+    sb_rc_t      rc;
+    sb_buf_t     b;
+    unsigned     line, again;
+    sb_tokens_t  t, u;
+    const char  *why;
+
+    rc = sb_tokens_parse(&t, text, &line, &why);
+
+    check((rc == SB_ERROR) == (why != NULL));
+
+    if (rc != SB_OK) {
+        check(line > 0 && t.items == NULL && t.n == 0);
+        return;
+    }
+
+    memset(&b, 0, sizeof(b));
+    b.max = SIZE_MAX / 2;
+
+    for (size_t i = 0; i < t.n; i++) {
+        check(sb_token_line(&b, &t.items[i], NOW) == SB_OK);
+        check(i == 0 || strcmp(t.items[i - 1].id, t.items[i].id) < 0);
+    }
+
+    check(sb_tokens_parse(&u, sb_str(b.data, b.len), &again, &why) == SB_OK);
+    check(u.n == t.n);
+
+    if (t.n) {
+        check(memcmp(u.items, t.items, t.n * sizeof(sb_token_t)) == 0);
+    }
+
+    sb_tokens_free(&u);
+    sb_tokens_free(&t);
+    sb_buf_free(&b);
+}
+
+
+/* A presented text against one known row. */
+static void
+check_presented(sb_str_t text)
+{
+    static const char  secret[] =
+        "sbx_seed_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+
+    char                 again[SB_ENDPOINT_TOKEN_MAX];
+    char                 buf[SB_ENDPOINT_TOKEN_MAX];
+    sb_rc_t              rc;
+    sb_token_t           row;
+    sb_tokens_t          t;
+    const sb_token_t    *found;
+    sb_endpoint_token_t  e;
+
+    memset(&row, 0, sizeof(row));
+    strcpy(row.id, "seed");
+    sb_sha256(row.hash, sb_str(secret, sizeof(secret) - 1));
+    t.items = &row;
+    t.n = 1;
+
+    found = sb_token_check(&t, text, NOW);
+    check((found != NULL)
+          == sb_eq(text, sb_str(secret, sizeof(secret) - 1)));
+
+    rc = sb_endpoint_token_check(&e, &t, text, NOW, buf);
+
+    if (rc == SB_OK) {
+        check(e.row == &row);
+        check(sb_endpoint_token_make(again, &e) == SB_OK);
+        check(sb_eq(text, sb_str(again, strlen(again))));
+
+    } else {
+        check(rc == SB_DECLINED && e.row == NULL && e.sandbox.len == 0);
+    }
+
+    if (found != NULL || rc == SB_OK) {
+        check(sb_token_like(text));
+    }
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    sb_str_t  text;
+
+    text = sb_str(data, size);
+
+    check_file(text);
+    (void) sb_token_like(text);
+
+    /* editors end a seed with a newline */
+
+    if (text.len && text.data[text.len - 1] == '\n') {
+        text.len--;
+    }
+
+    check_presented(text);
+
+    return 0;
+}
