@@ -1,4 +1,5 @@
 #include "id.h"
+#include "digest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -67,61 +68,47 @@ sb_uuid7(sb_uuid7_t *g, uint64_t now_us, uint8_t out[16])
 void
 sb_uuid_text(char dst[SB_UUID_LEN + 1], const uint8_t id[16])
 {
-    static const char  digits[] = "0123456789abcdef";
+    /* each group's NUL becomes the hyphen */
 
-    for (unsigned i = 0; i < 16; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            *dst++ = '-';
-        }
-
-        *dst++ = digits[id[i] >> 4];
-        *dst++ = digits[id[i] & 15];
-    }
-
-    *dst = '\0';
+    sb_hex(dst, id, 4);
+    dst[8] = '-';
+    sb_hex(dst + 9, id + 4, 2);
+    dst[13] = '-';
+    sb_hex(dst + 14, id + 6, 2);
+    dst[18] = '-';
+    sb_hex(dst + 19, id + 8, 2);
+    dst[23] = '-';
+    sb_hex(dst + 24, id + 10, 6);
 }
 
 
 sb_rc_t
 sb_uuid_parse(uint8_t id[16], sb_str_t text)
 {
-    char      c;
-    uint8_t   out[16];
-    unsigned  n, v;
+    static const uint8_t  groups[] = { 4, 2, 2, 2, 6 };
+
+    size_t       n;
+    uint8_t      out[16];
+    const char  *p;
 
     if (text.len != SB_UUID_LEN) {
         return SB_ERROR;
     }
 
     n = 0;
-    memset(out, 0, sizeof(out));
+    p = text.data;
 
-    for (unsigned i = 0; i < SB_UUID_LEN; i++) {
-        c = text.data[i];
-
-        if (i == 8 || i == 13 || i == 18 || i == 23) {
-            if (c != '-') {
-                return SB_ERROR;
-            }
-
-            continue;
-        }
-
-        if (c >= '0' && c <= '9') {
-            v = (unsigned) (c - '0');
-
-        } else if (c >= 'a' && c <= 'f') {
-            v = (unsigned) (c - 'a') + 10;
-
-        } else if (c >= 'A' && c <= 'F') {
-            v = (unsigned) (c - 'A') + 10;
-
-        } else {
+    for (size_t i = 0; i < sizeof(groups); i++) {
+        if (i > 0 && *p++ != '-') {
             return SB_ERROR;
         }
 
-        out[n / 2] = (uint8_t) ((unsigned) out[n / 2] << 4 | v);
-        n++;
+        if (sb_unhex(out + n, groups[i], sb_str(p, 2 * groups[i])) != SB_OK) {
+            return SB_ERROR;
+        }
+
+        n += groups[i];
+        p += 2 * groups[i];
     }
 
     memcpy(id, out, sizeof(out));

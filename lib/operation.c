@@ -1,4 +1,5 @@
 #include "operation_table.h"
+#include "digest.h"
 #include "path.h"
 
 
@@ -88,44 +89,11 @@ sb_op_glob(sb_str_t glob, sb_str_t name)
 }
 
 
-static int
-sb_hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-
-    if (c >= 'A' && c <= 'F') {
-        return c - 'A' + 10;
-    }
-
-    return -1;
-}
-
-
 bool
 sb_unescape(char *c, const char *p, const char *end)
 {
-    int  hi, lo;
-
-    if (*p != '%' || end - p < 3) {
-        return false;
-    }
-
-    hi = sb_hex_digit(p[1]);
-    lo = sb_hex_digit(p[2]);
-
-    if (hi < 0 || lo < 0) {
-        return false;
-    }
-
-    *c = (char) (hi << 4 | lo);
-
-    return true;
+    return *p == '%' && end - p >= 3
+           && sb_unhex((uint8_t *) c, 1, sb_str(p + 1, 2)) == SB_OK;
 }
 
 
