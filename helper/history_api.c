@@ -1,5 +1,6 @@
 #include "history_api.h"
 #include "history_api_read.h"
+#include "history_api_write.h"
 #include "history_text.h"
 #include "id.h"
 
@@ -12,6 +13,16 @@
 
 
 static const history_arg_t  history_args_none[] = {
+    { .name = NULL }
+};
+
+static const history_arg_t  history_args_init[] = {
+    { "--identity-file", 0, HISTORY_ARG_TEXT, true, false, NULL },
+    { .name = NULL }
+};
+
+static const history_arg_t  history_args_apply[] = {
+    { "--batch-file", 0, HISTORY_ARG_TEXT, true, false, NULL },
     { .name = NULL }
 };
 
@@ -41,11 +52,17 @@ static const history_arg_t  history_args_output[] = {
 
 
 const history_command_t  history_api_commands[] = {
+    { "init", " --identity-file FILE", history_args_init, true,
+      history_api_init },
+
     { "health", "", history_args_none, false, history_api_health },
 
     { "identity-get", "", history_args_none, false, history_api_identity },
 
     { "config-get", "", history_args_none, false, history_api_config },
+
+    { "apply", " --batch-file FILE", history_args_apply, true,
+      history_api_apply },
 
     { "query",
       " --after-change-seq N --limit N --max-bytes N",

@@ -41,6 +41,8 @@ bool history_query_prepare(sqlite3 *db, history_error_t *err);
     X(OUTPUT_STATE,     "c.history_storage_state")                           \
     X(STDOUT_BYTES,     HISTORY_STREAM_SUM("stdout"))                        \
     X(STDERR_BYTES,     HISTORY_STREAM_SUM("stderr"))                        \
+    X(STDOUT_TOTAL,     HISTORY_RESULT("stdout_total_bytes"))                \
+    X(STDERR_TOTAL,     HISTORY_RESULT("stderr_total_bytes"))                \
     X(PATH,             "f.path")                                            \
     X(OLD_PATH,         "f.old_path")                                        \
     X(CHANGE,           "f.change_type")                                     \
@@ -84,6 +86,10 @@ bool history_query_prepare(sqlite3 *db, history_error_t *err);
 #define HISTORY_STREAM_SUM(stream)                                           \
     "(SELECT sum(k.original_size) FROM command_output_chunks k"              \
     " WHERE k.event_id = e.event_id AND k.stream = '" stream "')"
+
+#define HISTORY_RESULT(member)                                               \
+    "CASE WHEN json_valid(e.result_json) THEN"                               \
+    " json_extract(e.result_json, '$." member "') END"
 
 typedef enum {
 #define X(name, expression)  HR_##name,

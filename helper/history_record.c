@@ -199,6 +199,8 @@ history_member_output(history_out_t *out, history_row_t *row)
     history_out_int(out, sqlite3_column_int64(row, HR_STDOUT_BYTES));
     history_out_key(out, "stderr_bytes");
     history_out_int(out, sqlite3_column_int64(row, HR_STDERR_BYTES));
+    history_member(out, row, "stdout_total_bytes", HR_STDOUT_TOTAL);
+    history_member(out, row, "stderr_total_bytes", HR_STDERR_TOTAL);
     history_out_key(out, "complete");
     history_out_text(out, history_row_null(row, HR_OUTPUT_COMPLETE) ? "null"
                           : sqlite3_column_int(row, HR_OUTPUT_COMPLETE)

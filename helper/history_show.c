@@ -491,7 +491,9 @@ history_show_output(FILE *to, sqlite3 *db, history_row_t *row, const char *id,
 
     fputs("\nOutput\n", to);
     history_show_bytes(to, row, "stdout", HR_STDOUT_BYTES);
+    history_show_bytes(to, row, "stdout in all", HR_STDOUT_TOTAL);
     history_show_bytes(to, row, "stderr", HR_STDERR_BYTES);
+    history_show_bytes(to, row, "stderr in all", HR_STDERR_TOTAL);
     history_show_line(to, row, "kept", HR_OUTPUT_STATE);
 
     rc = history_query_output(db, id, NULL, -1, history_head_piece, &head, err);

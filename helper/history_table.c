@@ -22,20 +22,20 @@ static const struct {
     const char  *title;
     unsigned     width;
     unsigned     leaves;
-    bool         right;
+    int          align;
 } history_columns[] = {
-    { "TIME", 14, 0, false },
-    { "SANDBOX", 8, 0, false },
-    { "SEQ", 5, 0, true },
-    { "ACTOR", 14, 6, false },
-    { "TYPE", 18, 0, false },
-    { "STATUS", 9, 0, false },
-    { "EXIT", 4, 4, true },
-    { "TOOK", 6, 3, true },
-    { "IN", 5, 1, true },
-    { "OUT", 5, 2, true },
-    { "SUMMARY", 0, 0, false },
-    { "ID", 0, 0, false }
+    { "TIME", 14, 0, HISTORY_LEFT },
+    { "SANDBOX", 8, 0, HISTORY_LEFT },
+    { "SEQ", 5, 0, HISTORY_RIGHT },
+    { "ACTOR", 14, 6, HISTORY_LEFT },
+    { "TYPE", 18, 0, HISTORY_LEFT },
+    { "STATUS", 9, 0, HISTORY_LEFT },
+    { "EXIT", 4, 4, HISTORY_RIGHT },
+    { "TOOK", 6, 3, HISTORY_RIGHT },
+    { "IN", 5, 1, HISTORY_RIGHT },
+    { "OUT", 5, 2, HISTORY_RIGHT },
+    { "SUMMARY", 0, 0, HISTORY_OPEN },
+    { "ID", 0, 0, HISTORY_LEFT }
 };
 
 #define HISTORY_SUMMARY_MIN  24
@@ -283,7 +283,7 @@ history_table_line(history_printer_t *p, history_row_t *row)
 
         } else {
             history_text_cell(p->to, cell, widths[i],
-                              history_columns[i].right);
+                              (history_align_e) history_columns[i].align);
         }
     }
 

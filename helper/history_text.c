@@ -235,7 +235,8 @@ history_fill(FILE *to, unsigned n)
 
 
 void
-history_text_cell(FILE *to, sb_str_t s, unsigned width, bool right)
+history_text_cell(FILE *to, sb_str_t s, unsigned width,
+    history_align_e align)
 {
     char      unit[HISTORY_UNIT];
     bool      cut;
@@ -252,7 +253,7 @@ history_text_cell(FILE *to, sb_str_t s, unsigned width, bool right)
     used = 0;
     marks = 0;
 
-    if (right && !cut) {
+    if (align == HISTORY_RIGHT && !cut) {
         history_fill(to, width - all);
     }
 
@@ -283,7 +284,7 @@ history_text_cell(FILE *to, sb_str_t s, unsigned width, bool right)
         used++;
     }
 
-    if (!right || cut) {
+    if (align == HISTORY_LEFT || (align == HISTORY_RIGHT && cut)) {
         history_fill(to, width - used);
     }
 }

@@ -14,12 +14,17 @@
 /* One line, NUL-terminated, cut at size - 1 bytes at a character border. */
 void history_text_safe(char *dst, size_t size, sb_str_t s);
 
+typedef enum {
+    HISTORY_LEFT = 0, HISTORY_RIGHT,
+    HISTORY_OPEN                        /* not filled */
+} history_align_e;
+
 /*
- * A cell of exactly `width` terminal columns: safe text, cut with an ellipsis,
- * filled with blanks (on the left when `right`).  East Asian characters count
- * two columns, combining ones none.
+ * A cell of `width` terminal columns: safe text, cut with an ellipsis, filled
+ * with blanks.  East Asian characters count two columns, combining ones none.
  */
-void history_text_cell(FILE *to, sb_str_t s, unsigned width, bool right);
+void history_text_cell(FILE *to, sb_str_t s, unsigned width,
+    history_align_e align);
 
 /* The safe text, whole; with `lines`, line feeds and tabs stay as they are. */
 void history_text_put(FILE *to, sb_str_t s, bool lines);
