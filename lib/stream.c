@@ -127,7 +127,9 @@ sb_stream_failed(sb_stream_t *s)
     if ((f->evalue[0] >= '0' && f->evalue[0] <= '9') || f->evalue[0] == '-') {
         v = strtol(f->evalue, &end, 10);
 
-        if (*end == '\0' && end[-1] != '-' && v >= INT32_MIN && v <= INT32_MAX) {
+        if (*end == '\0' && end[-1] != '-' && v >= INT32_MIN
+            && v <= INT32_MAX)
+        {
             f->has_exit_code = true;
             f->exit_code = (int32_t) v;
         }

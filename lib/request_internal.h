@@ -1,0 +1,53 @@
+/* What request.c, request_body.c and request_query.c share. */
+
+#ifndef SB_REQUEST_INTERNAL_H_INCLUDED
+#define SB_REQUEST_INTERNAL_H_INCLUDED
+
+#include "json_object.h"
+#include "request_table.h"
+
+#define SB_REQUEST_DROPPED    64        /* names listed */
+#define SB_REQUEST_NAME       128       /* bytes of such a name */
+
+/* Behind sb_request_t.mem. */
+typedef struct {
+    sb_jdoc_t    *doc;
+    char         *query;                /* decoded components */
+    sb_buf_t      argv;                 /* `argv` as the command's text */
+    char          reason[256];
+} sb_request_mem_t;
+
+typedef struct {
+    sb_request_t             *r;
+    sb_request_mem_t         *mem;
+    const sb_route_t         *route;
+    const sb_request_rule_t  *rule;
+    sb_object_t               out;
+
+    sb_str_t                  language;     /* of a code context */
+
+    size_t                    nfiles;   /* room in r->files */
+
+    /* names of members that are not recorded */
+    sb_str_t                  dropped[SB_REQUEST_DROPPED];
+    size_t                    ndropped;
+    size_t                    dropped_more;
+    char                      names[SB_REQUEST_DROPPED * SB_REQUEST_NAME];
+    size_t                    names_len;
+} sb_request_ctx_t;
+
+/* Sets the reason (one sentence; %.*s of a name that is cut) and returns rc. */
+sb_rc_t sb_request_refuse(sb_request_ctx_t *c, sb_rc_t rc, const char *fmt,
+    sb_str_t name);
+
+/* Adds a file that the operation names.  SB_AMBIGUOUS for a NUL in it. */
+sb_rc_t sb_request_file(sb_request_ctx_t *c, sb_str_t path, sb_str_t old_path,
+    int32_t mode);
+
+/* Tells that a member is not recorded; prefix is "image." or so. */
+void sb_request_drop(sb_request_ctx_t *c, const char *prefix, sb_str_t name);
+
+sb_rc_t sb_request_body(sb_request_ctx_t *c, sb_str_t body);
+sb_rc_t sb_request_query(sb_request_ctx_t *c);
+
+#endif /* SB_REQUEST_INTERNAL_H_INCLUDED */
