@@ -67,6 +67,8 @@ typedef struct {
     sb_str_t  name;             /* display name from metadata */
     sb_str_t  instance;         /* metadata sandbox_instance_id */
     sb_str_t  state;            /* status.state */
+    bool      has_expires;      /* expiresAt was there (or null: 0, never) */
+    uint64_t  expires_us;
     sb_str_t  command_id;       /* command.status: id */
     bool      has_running;
     bool      running;          /* command.status, pty.status */

@@ -196,6 +196,7 @@ typedef struct {
     unsigned                      waiting:1;
     unsigned                      acked:1;
     unsigned                      failed:1;     /* could not be recorded */
+    unsigned                      overloaded:1; /* ... as the queue is full */
     unsigned                      body_started:1;
     unsigned                      body_done:1;
     unsigned                      judged:1;     /* ready to be forwarded */
@@ -217,6 +218,7 @@ extern ngx_module_t  ngx_http_sandbox_module;
 ngx_int_t ngx_http_sandbox_access_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_precontent_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_log_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_sandbox_redirect_handler(ngx_http_request_t *r);
 /* The context of a request, also after an internal redirect; NULL when the
  * request is none of ours. */
 ngx_http_sandbox_ctx_t *ngx_http_sandbox_get_ctx(ngx_http_request_t *r);

@@ -200,6 +200,42 @@ ngx_http_sandbox_access_handler(ngx_http_request_t *r)
 }
 
 
+/*
+ * Upstream cannot steer nginx (design 7): X-Accel-Redirect in an answer on an
+ * intercepted location has made an internal redirect; it ends here, before
+ * any rule of the location it chose.
+ */
+
+ngx_int_t
+ngx_http_sandbox_redirect_handler(ngx_http_request_t *r)
+{
+    ngx_http_sandbox_ctx_t  *ctx;
+
+    if (!r->internal || r != r->main || r->upstream == NULL
+        || r->upstream->headers_in.x_accel_redirect == NULL)
+    {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_sandbox_get_ctx(r);
+
+    if (ctx == NULL || !ctx->judged || ctx->refused) {
+        return NGX_DECLINED;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "sandbox %s: upstream sent X-Accel-Redirect, refused",
+                  ctx->id_text);
+
+    ctx->reason = "upstream_steers";
+
+    return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_GATEWAY,
+                                   "GATEWAY_UPSTREAM_UNAVAILABLE",
+                                   "Upstream tried to redirect inside the "
+                                   "gateway with X-Accel-Redirect.", NULL);
+}
+
+
 ngx_int_t
 ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
 {
@@ -254,6 +290,14 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
                                        "GATEWAY_AMBIGUOUS_REQUEST",
                                        ctx->facts->reason, NULL);
+    }
+
+    if (ctx->overloaded && ctx->mode == NGX_HTTP_SANDBOX_STRICT) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                       "GATEWAY_OVERLOADED",
+                                       "The queue of the recorder is full and "
+                                       "this operation must be on record; try "
+                                       "again shortly.", NULL);
     }
 
     if (ctx->failed || (ctx->lost && ctx->mode == NGX_HTTP_SANDBOX_STRICT)) {

@@ -169,8 +169,14 @@ ngx_http_sandbox_record_begin(ngx_http_request_t *r,
 
     ctx->lost = 1;
 
+    if (!ngx_http_sandbox_helper_away(lcf->timeout)) {
+        ctx->overloaded = 1;
+    }
+
     if (!(flags & SB_FF_STRICT)) {
-        ngx_http_sandbox_helper_gap(ctx->route.sandbox, "recorder_unavailable");
+        ngx_http_sandbox_helper_gap(ctx->route.sandbox,
+                                    ctx->overloaded ? "queue_full"
+                                                    : "recorder_unavailable");
     }
 
     return NGX_OK;
@@ -207,10 +213,9 @@ ngx_http_sandbox_record_facts(ngx_http_request_t *r,
 
     /* what it is about cannot be kept: under strict it must not happen */
 
-    if (ctx->mode == NGX_HTTP_SANDBOX_STRICT) {
-        ctx->failed = 1;
+    ctx->overloaded = 1;
 
-    } else {
+    if (ctx->mode != NGX_HTTP_SANDBOX_STRICT) {
         ngx_http_sandbox_helper_gap(ctx->route.sandbox, "queue_full");
     }
 
@@ -623,10 +628,11 @@ static void
 ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
-    ngx_uint_t                gone, status;
-    const char               *text, *reason;
-    ngx_http_upstream_t      *u;
-    const sb_stream_facts_t  *s;
+    ngx_uint_t                  gone, status;
+    const char                 *text, *reason;
+    ngx_http_upstream_t        *u;
+    const sb_stream_facts_t    *s;
+    ngx_http_sandbox_tunnel_t  *t;
 
     u = r->upstream;
     status = r->headers_out.status;
@@ -640,7 +646,10 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
         text = status == NGX_HTTP_GATEWAY_TIME_OUT ? "timeout" : "failed";
 
         if (ctx->refused) {
-            reason = "denied";
+
+            if (reason == NULL) {
+                reason = "denied";
+            }
 
         } else if (status == NGX_HTTP_GATEWAY_TIME_OUT) {
             reason = "upstream_timeout";
@@ -651,15 +660,27 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
 
     } else if (ctx->tunnel) {
 
-        if (ctx->tunnel->from_upstream.has_exit) {
-            sb_frame_put_u64(w, SB_T_EXIT_CODE, (uint64_t) (int64_t)
-                             ctx->tunnel->from_upstream.exit_code);
+        t = ctx->tunnel;
 
-            text = ctx->tunnel->from_upstream.exit_code ? "failed"
-                                                        : "succeeded";
-        } else if (!ctx->tunnel->from_upstream.closed
-                   && !ctx->tunnel->from_client.closed)
+        if (t->from_upstream.has_exit) {
+            sb_frame_put_u64(w, SB_T_EXIT_CODE, (uint64_t) (int64_t)
+                             t->from_upstream.exit_code);
+
+            text = t->from_upstream.exit_code ? "failed" : "succeeded";
+
+        } else if (t->from_upstream.close_code == 4001) {
+            text = "cancelled";
+            reason = "taken_over";
+
+        } else if (t->from_upstream.closed && !t->from_client.closed
+                   && t->from_upstream.close_code > 1001
+                   && t->from_upstream.close_code != 1005)
         {
+            /* the server proxy reports a refused handshake like this */
+            text = "failed";
+            reason = "upstream_closed";
+
+        } else if (!t->from_upstream.closed && !t->from_client.closed) {
             text = "unknown";
             reason = gone ? "client_disconnected" : "upstream_cut";
         }
@@ -772,10 +793,28 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
 static void
 ngx_http_sandbox_put_answer(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
 {
+    u_char                    text[64], *p;
+    ngx_uint_t                code;
+    const sb_stream_facts_t  *s;
     const sb_answer_facts_t  *f;
 
+    if (ctx->tunnel) {
+
+        code = ctx->tunnel->from_upstream.close_code
+               ? ctx->tunnel->from_upstream.close_code
+               : ctx->tunnel->from_client.close_code;
+
+        if (code) {
+            p = ngx_sprintf(text, "{\"close_code\":%ui}", code);
+            sb_frame_put(w, SB_T_RESULT, sb_str(text, p - text));
+        }
+
+        return;
+    }
+
     if (ctx->stream) {
-        const sb_stream_facts_t  *s = sb_stream_facts(ctx->stream);
+
+        s = sb_stream_facts(ctx->stream);
 
         if (s->end == SB_STREAM_RUNTIME && s->code[0]
             && ctx->error_code.len == 0)

@@ -8,6 +8,15 @@
 #include "ngx_http_sandbox.h"
 
 
+/* headers of an answer that do not pass */
+
+typedef struct {
+    const char  *name;
+    char        *value;     /* only with this in the value */
+    ngx_uint_t   proxied;   /* only from sandboxes */
+} ngx_http_sandbox_shield_t;
+
+
 static void ngx_http_sandbox_stream_output(void *data, sb_std_e which,
     const char *p, size_t n, bool last);
 static void ngx_http_sandbox_stream_init(void *data, sb_str_t id);
@@ -25,6 +34,17 @@ static ngx_int_t ngx_http_sandbox_shield(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 static ngx_uint_t ngx_http_sandbox_is_type(ngx_http_request_t *r,
     const char *type);
+
+
+static ngx_http_sandbox_shield_t  ngx_http_sandbox_shields[] = {
+    { "X-Operation-Id", NULL, 0 },
+    { "X-Correlation-Id", NULL, 0 },
+    { "X-Content-Type-Options", NULL, 1 },
+    { "Service-Worker-Allowed", NULL, 1 },
+    { "Clear-Site-Data", NULL, 1 },
+    { "Set-Cookie", "sandbox_session", 1 },
+    { NULL, NULL, 0 }
+};
 
 
 ngx_http_output_header_filter_pt  ngx_http_sandbox_next_header_filter;
@@ -65,6 +85,10 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
         }
     }
 
+    if (ctx->upstream_status && ngx_http_sandbox_shield(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     if (ngx_http_sandbox_add_header(r, "X-Operation-Id",
                                     (char *) ctx->id_text, SB_UUID_LEN)
         != NGX_OK
@@ -79,10 +103,6 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
 
     if (ctx->upstream_status == 0) {
         return ngx_http_sandbox_next_header_filter(r);
-    }
-
-    if (ctx->route.proxied && ngx_http_sandbox_shield(r, ctx) != NGX_OK) {
-        return NGX_ERROR;
     }
 
     if (u->upgrade && r->headers_out.status == NGX_HTTP_SWITCHING_PROTOCOLS) {
@@ -120,15 +140,17 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
 /*
  * Answers from sandboxes are never same-origin with the console (design 7):
  * a document gets an opaque origin, and what would act on the whole host is
- * taken out.
+ * taken out.  Nobody behind us can answer with our own headers.
  */
 
 static ngx_int_t
 ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 {
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    size_t                      len;
+    ngx_uint_t                  i;
+    ngx_list_part_t            *part;
+    ngx_table_elt_t            *h;
+    ngx_http_sandbox_shield_t  *s;
 
     part = &r->headers_out.headers.part;
     h = part->elts;
@@ -150,25 +172,29 @@ ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
             continue;
         }
 
-        if ((h[i].key.len == sizeof("Service-Worker-Allowed") - 1
-             && ngx_strncasecmp(h[i].key.data,
-                                (u_char *) "Service-Worker-Allowed",
-                                h[i].key.len)
-                == 0)
-            || (h[i].key.len == sizeof("Clear-Site-Data") - 1
-                && ngx_strncasecmp(h[i].key.data, (u_char *) "Clear-Site-Data",
-                                   h[i].key.len)
-                   == 0)
-            || (h[i].key.len == sizeof("Set-Cookie") - 1
-                && ngx_strncasecmp(h[i].key.data, (u_char *) "Set-Cookie",
-                                   h[i].key.len)
-                   == 0
-                && ngx_strcasestrn(h[i].value.data, "sandbox_session",
-                                   sizeof("sandbox_session") - 2)
-                   != NULL))
-        {
-            h[i].hash = 0;
+        for (s = ngx_http_sandbox_shields; s->name; s++) {
+
+            if (s->proxied && !ctx->route.proxied) {
+                continue;
+            }
+
+            len = ngx_strlen(s->name);
+
+            if (h[i].key.len == len
+                && ngx_strncasecmp(h[i].key.data, (u_char *) s->name, len) == 0
+                && (s->value == NULL
+                    || ngx_strcasestrn(h[i].value.data, s->value,
+                                       ngx_strlen(s->value) - 1)
+                       != NULL))
+            {
+                h[i].hash = 0;
+                break;
+            }
         }
+    }
+
+    if (!ctx->route.proxied) {
+        return NGX_OK;
     }
 
     if (ngx_http_sandbox_add_header(r, "Content-Security-Policy",
