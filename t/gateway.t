@@ -1,0 +1,254 @@
+#!/usr/bin/perl
+
+# sandbox-gateway before it starts anything: options and where they come from,
+# the generated configuration, the sentences about what is wrong, tokens.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use IO::Socket::INET;
+use Test::More;
+
+use lib dirname(abs_path($0)) . '/lib';
+use SandboxGateway;
+
+my $g = SandboxGateway->new;
+
+
+# --- one sentence for each thing that is wrong, and nothing is started
+
+my $closed = SandboxProcess::free_port();
+
+my @wrong = (
+    [ 2, qr/there is no option --prt/, '--prt', 1 ],
+    [ 2, qr/there is no option --prt/, '--prt=1' ],
+    [ 2, qr/"up" is not an option/, 'up' ],
+    [ 2, qr/--port needs a value/, '--port' ],
+    [ 2, qr/--port needs a value/, '--port=' ],
+    [ 2, qr/"80x" is not a port number/, '--port', '80x' ],
+    [ 2, qr/"0" is not a port number/, '--port', 0 ],
+    [ 2, qr/"65536" is not a port number/, '--port', 65536 ],
+    [ 2, qr/"-1" is neither auto nor/, '--workers', -1 ],
+    [ 2, qr/insecure is a switch: "maybe"/, '--insecure=maybe' ],
+    [ 2, qr/is not an address/, '--listen', 'example.com' ],
+    [ 2, qr/is not an address/, '--listen', '127.0.0.300' ],
+    [ 2, qr/different ports/, '--listen', '127.0.0.1:81', '--port', 82 ],
+    [ 2, qr/not a loopback address: give --tls-cert/, '--listen', '0.0.0.0' ],
+    [ 2, qr/not a loopback address: give --tls-cert/, '--listen', '[::]' ],
+    [ 2, qr/--tls-key is missing/, '--tls-cert', '/x' ],
+    [ 2, qr/--tls-cert is missing/, '--tls-key', '/x' ],
+    [ 1, qr/--tls-cert: \/nowhere\/c cannot be read/, '--tls-cert',
+      '/nowhere/c', '--tls-key', '/nowhere/k' ],
+    [ 2, qr/does not begin with http/, '--upstream', '127.0.0.1:80' ],
+    [ 2, qr/has a path/, '--upstream', 'http://127.0.0.1/x' ],
+    [ 2, qr/no valid port/, '--upstream', 'http://127.0.0.1:99999' ],
+    [ 2, qr/user name/, '--upstream', 'http://a:b@127.0.0.1' ],
+    [ 2, qr/own address/, '--port', 8091, '--upstream',
+      'http://localhost:8091' ],
+    [ 1, qr/upstream http:\/\/127\.0\.0\.1:$closed is unreachable/,
+      '--upstream', "http://127.0.0.1:$closed" ],
+    [ 2, qr/without http/, '--public', 'https://h' ],
+    [ 2, qr/is not HOST/, '--public', 'h/' ],
+    [ 2, qr/is not a host name/, '--host', 'a b;c' ],
+    [ 2, qr/is not a host name/, '--host', 'a:80' ],
+    [ 2, qr/no --upstream that it is for/, '--api-key-file', '/x' ],
+    [ 2, qr/for the local runtime/, '--unconfined', '--upstream',
+      'http://127.0.0.1:1' ],
+    [ 2, qr/must not hold quotes/, '--data', '/tmp/a"b' ],
+    [ 2, qr/must not hold quotes/, '--data', '/tmp/$x' ],
+    [ 1, qr/data directory \S+ (?:is not writable|cannot be made)/, '--check',
+      '--data', '/dev/null/x' ],
+    [ 1, qr/--config: \/nowhere cannot be read/, '--config', '/nowhere' ],
+);
+
+for (@wrong) {
+    my ($code, $sentence, @args) = @$_;
+    my ($rc, $out, $err) = $g->run(@args);
+
+    ok($rc == $code && $err =~ /\Asandbox-gateway: [^\n]*$sentence[^\n]*\.\n\z/
+       && $out eq '', "@args") or diag("exit $rc\n$out$err");
+}
+
+
+# --- flags, environment, .env, in this order
+
+sub listens {
+    my ($rc, $out, $err) = $g->run('--print-config', '--data',
+                                   "$g->{dir}/never", @_);
+
+    return $rc == 0 && $out =~ /listen\s+(\S+) default_server/
+           ? $1 : "exit $rc: $err";
+}
+
+sub dotenv { SandboxTest::write_file("$g->{dir}/cwd/.env", join "\n", @_, '') }
+
+is(listens(), '127.0.0.1:8080', 'loopback and 8080 by default');
+is(listens('--listen', 'localhost', '--port=81'), '127.0.0.1:81', 'flags');
+is(listens('--listen', '[::1]:82'), '[::1]:82', 'IPv6 with its port');
+is(listens('--listen', '::1'), '[::1]:8080', 'IPv6 bare');
+is(listens('--listen', '*', '--insecure'), '0.0.0.0:8080', 'on demand');
+
+dotenv('# a comment', 'OTHER=1', 'SANDBOX_GATEWAY_PORT=83');
+is(listens(), '127.0.0.1:83', '.env');
+
+$g->{env} = { SANDBOX_GATEWAY_PORT => 84 };
+is(listens(), '127.0.0.1:84', 'the environment goes before .env');
+is(listens('--port', 85), '127.0.0.1:85', 'a flag goes before both');
+
+$g->{env} = { SANDBOX_GATEWAY_PORT => '' };
+is(listens(), '127.0.0.1:83', 'an empty variable is none');
+
+$g->{env} = { SANDBOX_GATEWAY_PORT => 'tcp://10.0.0.1:80',
+              SANDBOX_GATEWAY_SERVICE_HOST => '10.0.0.1',
+              SANDBOX_GATEWAY_PORT_80_TCP => 'tcp://10.0.0.1:80' };
+is(listens(), '127.0.0.1:83', 'what Kubernetes puts there is left alone');
+
+# C145: a misspelt option is no silent default
+
+$g->{env} = { SANDBOX_GATEWAY_PROT => 1 };
+like(listens(), qr/exit 2: .*SANDBOX_GATEWAY_PROT, which is no setting/,
+     'C145 a misspelt variable is refused');
+
+$g->{env} = {};
+dotenv('SANDBOX_GATEWAY_PROT=1');
+like(listens(), qr/exit 2: .*\.env line 1: SANDBOX_GATEWAY_PROT is no setting/,
+     'C145 a misspelt name in .env is refused');
+
+dotenv('SANDBOX_GATEWAY_PORT=x');
+like(listens(), qr/\.env line 1: port: "x" is not/, 'its line is named');
+
+dotenv(q(export SANDBOX_GATEWAY_LISTEN = "127.0.0.2"   # here),
+       q(SANDBOX_GATEWAY_PORT='86'), 'SANDBOX_GATEWAY_INSECURE=off # no');
+is(listens(), '127.0.0.2:86', 'export, quotes, spaces and comments in .env');
+
+dotenv('SANDBOX_GATEWAY_HOST=a.example,b.example');
+my ($rc, $out, $err) = $g->run('--print-config');
+like($out, qr/sandbox_host\s+a\.example b\.example;/, 'a list');
+
+unlink "$g->{dir}/cwd/.env";
+
+
+# --- the generated configuration
+
+ok(!-e "$g->{dir}/never", '--print-config makes nothing');
+
+($rc, $out, $err) = $g->run('--print-config', '--data', "$g->{dir}/never");
+
+like($out, qr/\Q$_\E/, "it has $_")
+    for 'proxy_next_upstream      off;', 'client_max_body_size     0;',
+        'proxy_buffering          off;', 'proxy_read_timeout       1h;',
+        'merge_slashes                off;', 'keepalive_timeout   25s;',
+        'access_log  off;', 'proxy_http_version  1.1;';
+
+unlike($out, qr/\@\w+\@/, 'no place is left unfilled');
+like($out, qr/proxy_ignore_headers\s+X-Accel-Redirect/, 'X-Accel-* is ignored');
+
+for my $name (qw(For Proto Host)) {
+    my @set = $out =~ /^\s*proxy_set_header\s+X-Forwarded-$name\s/mg;
+    is(scalar @set, 1, "C006 X-Forwarded-$name is set once");
+}
+
+# C012: nothing a client says becomes an internal address
+
+unlike($out, qr/error_page|try_files|rewrite/, 'C012 no internal redirect');
+
+($rc, $out, $err) = $g->run('--print-config', '--listen', '0.0.0.0',
+    '--tls-cert', '/c.pem', '--tls-key', '/k.pem', '--workers', 3,
+    '--public', 'h.example:444/p', '--upstream', 'https://up.example:8443');
+
+like($out, qr/listen\s+0\.0\.0\.0:8080 default_server ssl/, 'TLS');
+like($out, qr/ssl_certificate_key\s+"\/k\.pem";/, 'its key');
+like($out, qr/ssl_protocols\s+TLSv1\.2 TLSv1\.3;/, 'its settings');
+like($out, qr/worker_processes\s+3;/, 'workers');
+like($out, qr/sandbox_public\s+"h\.example:444\/p";/, 'public');
+like($out, qr/sandbox_host\s+h\.example;/, 'whose host is accepted');
+like($out, qr/sandbox_upstream\s+"https:\/\/up\.example:8443";/, 'upstream');
+like($out, qr/proxy_pass\s+https:\/\/opensandbox\$sandbox_upstream_uri;/,
+     'to which TLS is spoken');
+like($out, qr/proxy_ssl_verify\s+on;/, 'and verified');
+
+($rc, $out, $err) = $g->run('--check', '--data', "$g->{dir}/never");
+ok($rc == 0 && $out =~ /fine/, 'nginx takes it') or diag($out, $err);
+ok(!-e "$g->{dir}/never", '--check leaves nothing behind');
+
+SandboxTest::write_file("$g->{dir}/bad.pem", "x\n");
+($rc, $out, $err) = $g->run('--check', '--data', "$g->{dir}/never",
+    '--tls-cert', "$g->{dir}/bad.pem", '--tls-key', "$g->{dir}/bad.pem");
+ok($rc == 1 && $err =~ /\Asandbox-gateway: nginx refuses the configuration: cannot load certificate[^\n]*\n\z/,
+   'a bad certificate is one sentence') or diag($err);
+
+SandboxTest::write_file("$g->{dir}/empty", "\n");
+($rc, $out, $err) = $g->run('--check', '--upstream', "http://127.0.0.1:$closed",
+                            '--api-key-file', "$g->{dir}/empty");
+ok($rc == 1 && $err =~ /the API key in \S+empty is empty\.\n\z/,
+   'C145 an empty key file is refused') or diag($err);
+
+
+# --- tokens
+
+my $file = "$g->{dir}/tokens";
+
+($rc, $out, $err) = $g->run(qw(token add --actor ci --type agent --tokens),
+                            $file);
+like($out, qr/\Asbx_[a-z0-9]{1,32}_[\w-]{43}\n\z/, 'a token');
+chomp(my $token = $out);
+
+is((stat $file)[2] & 0777, 0600, 'its file is for the owner alone');
+
+my $secret = (split /_/, $token, 3)[2];
+unlike(SandboxTest::read_file($file), qr/\Q$secret\E/, 'and holds no secret');
+
+($rc, $out, $err) = $g->run(qw(token add --name boss --role=admin
+    --states-actors --expires 2d --tokens), $file);
+like($out, qr/\Asbx_boss_/, 'a token with a chosen id');
+
+($rc, $out, $err) = $g->run(qw(token list --tokens), $file);
+like($out, qr/^\w+ +operator +ci +agent +no +never$/m, 'listed');
+like($out, qr/^boss +admin +- +- +yes +20\d\d-\S+Z$/m, 'listed');
+
+chmod 0640, $file;
+($rc, $out, $err) = $g->run(qw(token remove boss --tokens), $file);
+is($rc, 0, 'removed');
+is((stat $file)[2] & 0777, 0640, 'the mode of the file stays');
+unlike(SandboxTest::read_file($file), qr/^boss/m, 'it is gone');
+
+for ([ qr/holds no token boss/, 1, qw(remove boss) ],
+     [ qr/name the ID/, 2, 'remove' ],
+     [ qr/--role is viewer/, 2, qw(add --role root) ],
+     [ qr/--expires is a span/, 2, qw(add --expires soon) ],
+     [ qr/--name is 1 to 32/, 2, qw(add --name A) ],
+     [ qr/--actor is at most/, 2, 'add', '--actor', 'a b' ],
+     [ qr/no option --rol/, 2, qw(add --rol=x) ])
+{
+    my ($sentence, $code, @args) = @$_;
+    my $before = SandboxTest::read_file($file);
+
+    ($rc, $out, $err) = $g->run('token', @args, '--tokens', $file);
+
+    ok($rc == $code && $err =~ $sentence && $out eq ''
+       && SandboxTest::read_file($file) eq $before, "token @args")
+        or diag("exit $rc\n$out$err");
+}
+
+SandboxTest::write_file($file, "# ours\nnonsense\n");
+($rc, $out, $err) = $g->run(qw(token add --tokens), $file);
+like($err, qr/line 2: /, 'a broken file is not written to');
+
+
+# --- words about itself
+
+($rc, $out, $err) = $g->run('--version');
+like($out, qr/\Asandbox-gateway \d+\.\d+\.\d+\nnginx \d+\.\d+\.\d+ /, 'versions');
+
+($rc, $out, $err) = $g->run('--help');
+
+for (qw(upstream api-key-file listen port public host tls-cert tls-key insecure
+        data history workers config print-config check unconfined version
+        help))
+{
+    like($out, qr/^  --\Q$_\E\b/m, "--help knows --$_");
+}
+
+done_testing;
