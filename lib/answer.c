@@ -1,6 +1,7 @@
 /* Facts in JSON answers, gathered while they pass; answer_table.c says which. */
 
 #include "answer_table.h"
+#include "id.h"
 #include "json_object.h"
 
 #include "path.h"
@@ -285,6 +286,15 @@ sb_answer_fact(sb_answer_t *a, const sb_answer_row_t *row,
         {
             f->has_exit_code = true;
             f->exit_code = (int32_t) n;
+        }
+
+        return SB_OK;
+
+    case SB_A_EXPIRES:
+        if (event == SB_JSON_STRING
+            && sb_time_parse(&f->expires_us, text) == SB_OK)
+        {
+            f->has_expires = true;
         }
 
         return SB_OK;

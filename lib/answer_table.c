@@ -24,7 +24,7 @@ static const sb_answer_row_t  error[] = {
 static const sb_answer_row_t  create[] = {
     { "id", SB_A_ID, "id" },
     { "status.state", SB_A_STATE, "state" },
-    { "expiresAt", SB_A_STR, "expires_at" },
+    { "expiresAt", SB_A_EXPIRES, "expires_at" },
     { "metadata.agent_sandbox.name", SB_A_NAME, NULL },
     { "metadata.sandbox_name", SB_A_OLD_NAME, NULL },
     { "metadata.sandbox_instance_id", SB_A_INSTANCE, NULL },
@@ -54,12 +54,12 @@ static const sb_answer_row_t  get[] = {
     { "metadata.agent_sandbox.name", SB_A_NAME, NULL },
     { "metadata.sandbox_name", SB_A_OLD_NAME, NULL },
     { "metadata.sandbox_instance_id", SB_A_INSTANCE, NULL },
-    { "expiresAt", SB_A_STR, "expires_at" },
+    { "expiresAt", SB_A_EXPIRES, "expires_at" },
     { NULL, SB_A_STR, NULL }
 };
 
 static const sb_answer_row_t  renew[] = {
-    { "expiresAt", SB_A_STR, "expires_at" },
+    { "expiresAt", SB_A_EXPIRES, "expires_at" },
     { NULL, SB_A_STR, NULL }
 };
 

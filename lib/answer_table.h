@@ -11,6 +11,7 @@ typedef enum {
     SB_A_NAME, SB_A_OLD_NAME, SB_A_INSTANCE, SB_A_STATE,
     SB_A_COMMAND, SB_A_RUNNING, SB_A_EXIT,
     SB_A_CODE, SB_A_MESSAGE,
+    SB_A_EXPIRES,
     SB_A_ITEM,              /* a sandbox begins */
     SB_A_ITEM_ID, SB_A_ITEM_NAME, SB_A_ITEM_OLD_NAME, SB_A_ITEM_INSTANCE,
     SB_A_ITEM_STATE,

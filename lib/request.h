@@ -67,7 +67,7 @@ typedef struct {
     sb_str_t  name;             /* display name from metadata */
     sb_str_t  instance;         /* metadata sandbox_instance_id */
     sb_str_t  state;            /* status.state */
-    bool      has_expires;      /* expiresAt was there (or null: 0, never) */
+    bool      has_expires;      /* expiresAt was there */
     uint64_t  expires_us;
     sb_str_t  command_id;       /* command.status: id */
     bool      has_running;
