@@ -1,0 +1,90 @@
+#!/usr/bin/perl
+
+# What is there is documented: directives, variables, operations, options; and
+# what the documents name is there.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use Test::More;
+
+my $root = dirname(dirname(abs_path($0)));
+
+
+sub text {
+    my $name = shift;
+
+    open my $fh, '<', "$root/$name" or die "$name: $!\n";
+    local $/;
+
+    return <$fh>;
+}
+
+
+sub unlike_list {
+    my ($missing, $what) = @_;
+
+    is(join(' ', sort @$missing), '', $what);
+}
+
+
+my $readme = text('README.md');
+my $directives = text('docs/directives.md');
+my $operations = text('docs/operations.md');
+
+my ($table) = text('ngx_sandbox_module/ngx_http_sandbox_module.c')
+    =~ /ngx_command_t\s+ngx_http_sandbox_commands\[\] = \{(.*?)ngx_null_command/s;
+my %directive = map { $_ => 1 } $table =~ /ngx_string\("(sandbox\w*)"\)/g;
+
+my ($vars) = text('ngx_sandbox_module/ngx_http_sandbox_variables.c')
+    =~ /ngx_http_variable_t\s+ngx_http_sandbox_variables\[\] = \{(.*?)null_variable/s;
+my %variable = map { $_ => 1 } $vars =~ /ngx_string\("(sandbox_\w+)"\)/g;
+
+my %operation = map { $_ => 1 }
+    text('lib/operation_table.c') =~ /\{ "([a-z_.]+)",/g;
+
+ok(keys %directive > 20 && keys %variable > 5 && keys %operation > 50,
+   'the tables are found');
+
+unlike_list([ grep { $directives !~ /^\| `$_[ `]/m } keys %directive ],
+            'every directive is in docs/directives.md');
+unlike_list([ grep { $readme !~ /`$_`/ } keys %directive ],
+            'and in the README');
+unlike_list([ grep { $directives !~ /^\| `\$$_` /m } keys %variable ],
+            'every variable is in docs/directives.md');
+unlike_list([ grep { $readme !~ /`\$$_`/ } keys %variable ],
+            'and in the README');
+unlike_list([ grep { $operations !~ /`\Q$_\E`/ } keys %operation ],
+            'every operation is in docs/operations.md');
+
+for my $file ('README.md', 'docs/directives.md', 'docs/operations.md',
+              'docs/threat-model.md', 'conf/drop-in.conf',
+              'conf/standalone.conf')
+{
+    my $text = text($file);
+    my %named = map { $_ => 1 } $text =~ /(?<![\w\$.\/-])(sandbox_[a-z_]+)(?![\w.])/g;
+    delete @named{ qw(sandbox_tls) };       # a TLS session cache
+    unlike_list([ grep { !$directive{$_} && !$variable{$_} } keys %named ],
+                "$file names no directive that is not there");
+
+    my %var = map { $_ => 1 } $text =~ /\$(sandbox_\w+)/g;
+    unlike_list([ grep { !$variable{$_} } keys %var ],
+                "$file names no variable that is not there");
+
+    next if $file !~ /\.md$/;
+
+    my @gone = grep { !-e dirname("$root/$file") . "/$_" }
+               map { s/#.*//r } $text =~ /\]\(((?!https?:)[^)#][^)]*)\)/g;
+    unlike_list(\@gone, "$file links to nothing that is not there");
+}
+
+# the console's page and the README point at the same package names
+
+for my $package ('opensandbox', '@alibaba-group/opensandbox') {
+    like($readme, qr/install \Q$package\E/, "README installs $package");
+    like(text('html/index.html'), qr/install \Q$package\E/, 'so does the page');
+}
+
+done_testing;

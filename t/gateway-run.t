@@ -1,0 +1,281 @@
+#!/usr/bin/perl
+
+# sandbox-gateway at work: what it starts, as whom and where, how it goes on when
+# a part dies, and how it ends.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use IO::Socket::INET;
+use Test::More;
+use Time::HiRes qw(time sleep);
+
+use lib dirname(abs_path($0)) . '/lib';
+use FakeUpstream;
+use SandboxGateway;
+use SandboxHistory;
+
+my $root = $> == 0;
+my $key = 'upstream-key-' . SandboxTest::random_text(24);
+my $tmp = File::Temp->newdir('sandbox-g-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my $up = FakeUpstream->new(dir => "$tmp/upstream", api_key => $key)->start;
+
+SandboxTest::write_file("$tmp/key", "$key\n");
+
+my @upstream = ('--upstream', $up->url, '--api-key-file', "$tmp/key");
+
+
+# --- a data directory that its owner alone may enter
+
+my $g = SandboxGateway->new(mode => 0700, args => \@upstream)->start;
+
+is(join(' ', map { /^(\w+:)/ } $g->lines),
+   'Console: Token: Upstream: History:', 'four lines');
+is($g->line('Console'), 'http://127.0.0.1:' . $g->port . '/console/', 'console');
+like($g->line('Token'), qr/^sbx_[a-z0-9]+_[\w-]{43}$/, 'token');
+is($g->line('Upstream'), $up->url, 'upstream');
+is($g->line('History'), $g->data . '/history', 'history');
+is($g->errors, '', 'and no word more');
+
+my $mode = (stat $g->data)[2] & 07777;
+ok(!($mode & 0007), sprintf 'nobody else may enter it (%04o)', $mode);
+
+my $r = $g->get('/v1/sandboxes', headers => ['X-Actor-Id: tester']);
+is($r->status, 200, 'a request with the token');
+like($r->header('X-Operation-Id') // '', qr/^[0-9a-f-]{36}$/, 'its record');
+is($g->get('/v1/sandboxes', token => undef)->status, 401, 'none without');
+is($g->get('/v1/sandboxes', host => 'evil.example')->status, 421,
+   'none for another Host');
+
+my ($sent) = $up->requests(qr{^GET /v1/sandboxes});
+my %sent = map { lc $_->[0] => $_->[1] } @{ $sent->{headers} };
+is($sent{'open-sandbox-api-key'}, $key, "upstream's key goes up");
+
+# C006: exactly one of each, the append rule for X-Forwarded-For
+
+$g->get('/v1/sandboxes?c006', headers => ['x-forwarded-proto: https',
+                                          'X-Forwarded-For: 192.0.2.1']);
+($sent) = $up->requests(qr{c006});
+my %of;
+push @{ $of{ lc $_->[0] } }, $_->[1] for @{ $sent->{headers} };
+is_deeply([ @of{qw(x-forwarded-proto x-forwarded-for x-forwarded-host)} ],
+          [ ['http'], ['192.0.2.1, 127.0.0.1'], ['127.0.0.1:' . $g->port] ],
+          'C006 one of each');
+
+my $history = SandboxHistory->new(dir => $g->line('History'));
+my ($event) = SandboxProcess->wait_for(sub {
+    my @e = grep { $_->{event_id} eq $r->header('X-Operation-Id') }
+            $history->events('_gateway');
+    return $e[0];
+});
+is($event && $event->{operation_type}, 'sandbox.list', 'on record');
+is($event && $event->{actor_id}, 'tester', 'with its actor');
+
+
+# --- the page
+
+$r = $g->get('/console/', token => undef);
+is($r->status, 200, 'the page needs no token');
+like($r->content, qr/<title>sandbox-gateway/, 'it is there');
+like($r->header('Content-Security-Policy'), qr/default-src 'none'; script-src 'self'/,
+     'C129 no inline script');
+is($g->get("/console/$_", token => undef)->status, 200, $_)
+    for qw(console.js console.css icon.svg);
+unlike($r->content, qr/<script(?![^>]*src=)|\son\w+=|style=/, 'nor needs one');
+unlike($r->content, qr/(?:src|href)="\//, 'C133 no address from the root');
+
+for (['/', 'console/'], ['/console', 'console/'],
+     ['/console?x=/', 'console/?x=/'])
+{
+    $r = $g->get($_->[0], token => undef);
+    is($r->header('Location'), $_->[1], "C134 $_->[0]");
+}
+
+is($g->get('//evil.example/', token => undef)->status, 401,
+   'C134 no redirect to another host');
+
+
+# --- who runs as whom
+
+my %child = $g->children;
+my %user;
+
+for my $name (qw(nginx sandbox-helper)) {
+    my ($uid) = SandboxTest::read_file("/proc/$child{$name}/status")
+                =~ /^Uid:\s+(\d+)/m;
+    $user{$name} = $uid;
+}
+
+my ($worker) = grep {
+    (split ' ', (SandboxTest::read_file("/proc/$_/stat") =~ s/^.*\)//r))[1]
+        == $child{nginx}
+} map { m{/(\d+)/} } glob '/proc/[0-9]*/stat';
+my ($worker_uid) = SandboxTest::read_file("/proc/$worker/status")
+                   =~ /^Uid:\s+(\d+)/m;
+
+SKIP: {
+    skip 'users are changed by root only', 4 if !$root;
+
+    isnt($worker_uid, 0, 'workers are not root');
+    isnt($user{'sandbox-helper'}, 0, 'the helper is not root');
+    isnt($user{'sandbox-helper'}, $worker_uid, 'nor what the workers are');
+
+    my $list = "$tmp/list";
+    my $pid = fork // die;
+
+    if ($pid == 0) {
+        $) = "$worker_uid $worker_uid";
+        ($<, $>) = ($worker_uid, $worker_uid);
+        POSIX::_exit(grep { -r || -w || -x }
+                     map { $g->data . "/$_" }
+                     qw(history history/_gateway journal keys tokens nginx));
+    }
+
+    waitpid $pid, 0;
+    is($? >> 8, 0, 'workers cannot get at history, journal, keys and tokens');
+}
+
+
+# --- one data directory, one gateway; one port, one listener
+
+my $other = SandboxGateway->new(data => $g->data);
+my ($rc, $out, $err) = $other->run($other->arguments, @upstream);
+ok($rc == 1 && $err =~ /\A[^\n]*another sandbox-gateway \(process $g->{pid}\) uses[^\n]*\n\z/,
+   'a second one on the same data') or diag($err);
+
+$other = SandboxGateway->new(port => $g->port);
+($rc, $out, $err) = $other->run($other->arguments, @upstream);
+ok($rc == 1 && $err =~ /\A[^\n]*port \d+ on 127\.0\.0\.1 is taken[^\n]*\n\z/,
+   'a second one on the same port') or diag($err);
+ok(!-e $other->data . '/tokens', 'a token that nobody saw is none');
+
+
+# --- a token added while it runs, a reload, a helper that dies
+
+($rc, $out, $err) = $other->run(qw(token add --actor late --type agent --data),
+                                $g->data);
+chomp(my $late = $out);
+like($err, qr/kill -HUP $g->{pid}/, 'how to make it count');
+is($g->get('/v1/sandboxes', token => $late)->status, 401, 'not before');
+
+kill 'HUP', $g->pid;
+ok(SandboxProcess->wait_for(sub {
+    $g->get('/v1/sandboxes', token => $late)->status == 200;
+}), 'a token counts after HUP');
+
+kill 'KILL', $child{'sandbox-helper'};
+ok(SandboxProcess->wait_for(sub {
+    my %now = $g->children;
+    return $now{'sandbox-helper'}
+           && $now{'sandbox-helper'} != $child{'sandbox-helper'};
+}), 'the helper is started again');
+like($g->errors, qr/sandbox-helper was ended by signal 9 .*starting it again/,
+     'and a line says so');
+
+my $id = SandboxProcess->wait_for(sub {
+    my $a = $g->get('/v1/sandboxes');
+    return $a->status == 200 && $a->header('X-Operation-Id');
+});
+ok(SandboxProcess->wait_for(sub {
+    grep { $_->{event_id} eq $id } $history->events('_gateway');
+}), 'what comes then is on record');
+
+
+# --- the end
+
+is($g->stop, 0, 'TERM ends it with 0');
+ok(!SandboxProcess::listens($g->port), 'nothing listens any more');
+ok(!grep({ kill 0, $_ } values %child), 'nothing of it runs any more');
+is(join("\n", $g->bad_lines), '', 'no alert');
+
+my $first = $g->token;
+
+$g->start;
+unlike($g->line('Token'), qr/sbx_/, 'a second start prints no token');
+like($g->line('Token'), qr/token add --data \S+$/, 'but how to get another');
+ok($g->{seconds} < 3, sprintf 'it takes %.1f s', $g->{seconds});
+is($g->get('/v1/sandboxes', token => $first)->status, 200, 'the first counts');
+
+
+# --- killed, and started again
+
+%child = $g->children;
+kill 'KILL', $g->pid;
+waitpid delete $g->{pid}, 0;
+
+$g->start;
+ok(!grep({ kill 0, $_ } values %child), 'what it left behind is ended');
+is($g->get('/v1/sandboxes')->status, 200, 'and all goes on');
+
+
+# --- a part that cannot go on
+
+%child = $g->children;
+kill 'KILL', $child{nginx};
+ok(SandboxProcess::reaped($g->pid, 30), 'without nginx it ends');
+is($? >> 8, 1, 'with status 1');
+delete $g->{pid};
+like($g->errors, qr/nginx was ended by signal 9/, 'and says so');
+
+
+# --- no secret lies about
+
+my @secrets = ($key, map { (split /_/, $_, 3)[2] } $first, $late);
+my $list = "$tmp/secrets";
+SandboxTest::write_file($list, join '', map { "$_\n" } @secrets);
+
+open my $fh, '-|', 'grep', '-rlaF', '-f', $list, $g->data, "$g->{dir}/err"
+    or die "grep: $!\n";
+chomp(my @found = <$fh>);
+close $fh;
+is("@found", '', 'no credential in any file');
+
+
+# --- an upstream's key from the environment
+
+$g = SandboxGateway->new(args => ['--upstream', $up->url],
+                         env => { SANDBOX_GATEWAY_API_KEY => $key })->start;
+is($g->get('/v1/sandboxes')->status, 200, 'a key from the environment');
+is((stat $g->data . '/nginx/upstream.key')[2] & 0777, 0600, 'is kept closely');
+is($g->stop('INT'), 0, 'INT ends it too');
+
+
+# --- another configuration
+
+my $own = SandboxGateway->new(args => \@upstream);
+($rc, $out, $err) = $own->run('--print-config', $own->arguments);
+SandboxTest::write_file("$own->{dir}/own.conf",
+                        $out =~ s/(location = \/ \{)/location = \/own { return 204; }\n$1/r);
+$own->{args} = [ @upstream, '--config', "$own->{dir}/own.conf" ];
+$own->start;
+is($own->get('/own')->status, 204, '--config runs that configuration');
+is($own->get('/v1/sandboxes')->status, 200, 'with the helper');
+is($own->stop, 0, 'and ends like the other');
+
+
+# --- no upstream: the local runtime
+
+my $local = SandboxGateway->new;
+eval { $local->start; 1 } or do {
+    $local->{args} = ['--unconfined'];
+    $local->start;
+};
+
+like($local->line('Upstream'), qr{^http://127\.0\.0\.1:\d+$}, 'local runtime');
+$r = $local->request(POST => '/v1/sandboxes',
+    headers => ['Content-Type: application/json'],
+    body => '{"image":{"uri":"debian"},"timeout":60,"resourceLimits":{},'
+            . '"entrypoint":["tail","-f","/dev/null"]}');
+is($r->status, 202, 'makes a sandbox') or diag($r->content);
+
+my ($port) = $local->line('Upstream') =~ /(\d+)$/;
+is(SandboxHttp->connect(port => $port)->request(GET => '/v1/sandboxes')->status,
+   401, 'nobody goes past the gateway');
+is($local->stop, 0, 'and ends');
+ok(!SandboxProcess::listens($port), 'with it');
+
+$up->stop;
+
+done_testing;
