@@ -39,6 +39,8 @@ static void ngx_http_sandbox_endpoint_ask(ngx_http_sandbox_main_conf_t *mcf,
     uint64_t question);
 static void ngx_http_sandbox_endpoint_answer(void *data, ngx_uint_t status,
     ngx_str_t *body);
+static void ngx_http_sandbox_endpoint_forget(ngx_http_sandbox_main_conf_t *mcf,
+    sb_str_t sandbox, uint32_t port, uint64_t question);
 static uint32_t ngx_http_sandbox_endpoint_upstream(
     ngx_http_sandbox_loc_conf_t *lcf);
 static uint64_t ngx_http_sandbox_endpoint_now_us(void);
@@ -230,6 +232,10 @@ ngx_http_sandbox_endpoint_learn(ngx_http_sandbox_main_conf_t *mcf,
     err = ngx_http_sandbox_endpoint_learnt(mcf, lcf, sandbox, port, 0, body);
 
     if (err) {
+
+        /* whatever was known: it is something else now */
+        ngx_http_sandbox_endpoint_forget(mcf, sandbox, port, 0);
+
         ngx_log_error(NGX_LOG_INFO, log, 0,
                       "sandbox \"%*s\": port %uD goes through the server "
                       "proxy, nothing was learnt from upstream's answer: %s",
@@ -521,11 +527,8 @@ ngx_http_sandbox_endpoint_answer(void *data, ngx_uint_t status,
 {
     ngx_http_sandbox_endpoint_ask_t  *ask = data;
 
-    sb_str_t                       sandbox;
-    const char                    *err;
-    ngx_http_sandbox_zone_port_t  *e;
-    ngx_http_sandbox_zone_node_t  *sn;
-    ngx_http_sandbox_zone_t       *zone;
+    sb_str_t     sandbox;
+    const char  *err;
 
     sandbox = sb_str(ask->id, ask->len);
     err = NULL;
@@ -549,18 +552,8 @@ ngx_http_sandbox_endpoint_answer(void *data, ngx_uint_t status,
 
     /* upstream does not name it any more */
 
-    zone = ngx_http_sandbox_zone_lock(ask->mcf);
-
-    if (zone) {
-        sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
-        e = sn ? ngx_http_sandbox_zone_port(sn, ask->port) : NULL;
-
-        if (e && e->question == ask->question) {
-            ngx_http_sandbox_zone_remove(zone, e);
-        }
-
-        ngx_http_sandbox_zone_unlock(zone);
-    }
+    ngx_http_sandbox_endpoint_forget(ask->mcf, sandbox, ask->port,
+                                     ask->question);
 
     ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
                   "sandbox \"%*s\": the address of port %uD was dropped: %s",
@@ -570,6 +563,33 @@ ngx_http_sandbox_endpoint_answer(void *data, ngx_uint_t status,
 done:
 
     ngx_free(ask);
+}
+
+
+/* Nothing is known of a port any more: it is not asked for again.  question:
+ * not if something else was learnt or dropped since; 0: in any case. */
+
+static void
+ngx_http_sandbox_endpoint_forget(ngx_http_sandbox_main_conf_t *mcf,
+    sb_str_t sandbox, uint32_t port, uint64_t question)
+{
+    ngx_http_sandbox_zone_t       *zone;
+    ngx_http_sandbox_zone_port_t  *e;
+    ngx_http_sandbox_zone_node_t  *sn;
+
+    zone = ngx_http_sandbox_zone_lock(mcf);
+    if (zone == NULL) {
+        return;
+    }
+
+    sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
+    e = sn ? ngx_http_sandbox_zone_port(sn, port) : NULL;
+
+    if (e && (question == 0 || e->question == question)) {
+        ngx_http_sandbox_zone_remove(zone, e);
+    }
+
+    ngx_http_sandbox_zone_unlock(zone);
 }
 
 

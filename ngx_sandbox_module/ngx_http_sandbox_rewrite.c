@@ -22,6 +22,7 @@ struct ngx_http_sandbox_rewrite_s {
     size_t        size;
     size_t        len;
     ngx_uint_t    passing;  /* held no longer */
+    ngx_uint_t    changes;  /* else it is only read */
     ngx_uint_t    teaches;  /* it names the sandbox, not the server proxy */
 };
 
@@ -66,20 +67,13 @@ ngx_http_sandbox_rewrite_header(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
     off_t                         len;
-    ngx_uint_t                    teaches;
+    ngx_uint_t                    changes, teaches;
     ngx_http_sandbox_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
     if (lcf->endpoints == NGX_HTTP_SANDBOX_ENDPOINTS_OFF
-        || (lcf->endpoints == NGX_HTTP_SANDBOX_ENDPOINTS_REWRITE
-            && ctx->route.port != SB_PORT_EXECD
-            && ctx->route.port != SB_PORT_EGRESS))
-    {
-        return NGX_DECLINED;
-    }
-
-    if (r != r->main
+        || r != r->main
         || r->header_only
         || r->headers_out.status != NGX_HTTP_OK)
     {
@@ -94,9 +88,13 @@ ngx_http_sandbox_rewrite_header(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
+    changes = lcf->endpoints == NGX_HTTP_SANDBOX_ENDPOINTS_ALL
+              || ctx->route.port == SB_PORT_EXECD
+              || ctx->route.port == SB_PORT_EGRESS;
+
     len = r->headers_out.content_length_n;
 
-    if (len == 0) {
+    if (len == 0 || (!changes && !teaches)) {
         return NGX_DECLINED;
     }
 
@@ -116,6 +114,7 @@ ngx_http_sandbox_rewrite_header(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
+    ctx->rewrite->changes = changes;
     ctx->rewrite->teaches = teaches;
     ctx->rewrite->size = len < 0 ? 4096 : (size_t) len;
 
@@ -339,9 +338,11 @@ ngx_http_sandbox_rewrite_unchanged(ngx_http_request_t *r,
     rw = ctx->rewrite;
     rw->passing = 1;
 
-    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                  "sandbox %s: the endpoints answer passes unchanged: %s",
-                  ctx->id_text, why);
+    if (rw->changes) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "sandbox %s: the endpoints answer passes unchanged: %s",
+                      ctx->id_text, why);
+    }
 
     rc = ngx_http_sandbox_next_header_filter(r);
 
@@ -527,6 +528,11 @@ ngx_http_sandbox_rewrite_make(ngx_http_request_t *r,
         ngx_http_sandbox_endpoint_learn(mcf, lcf, r->connection->log,
                                         ctx->route.sandbox, ctx->route.port,
                                         &held);
+    }
+
+    if (!rw->changes) {
+        why = "it is for a port whose answers are not rewritten";
+        goto done;
     }
 
     switch (ngx_http_sandbox_rewrite_endpoint(r, ctx, &endpoint)) {
