@@ -187,6 +187,7 @@ static const char  schema_gateway[] =
         "command_id TEXT,"
         "since TEXT NOT NULL,"
         "reason TEXT,"
+        "result TEXT,"
         "ended_at TEXT);"
 
     "create table if not exists gateway_held("

@@ -45,8 +45,9 @@
  * gateway_gaps      what a gateway.gap event says: operations and output bytes
  *                   lost between from_at and to_at
  * gateway_detached  commands that go on without their request (the event is
- *                   still "started"); the row stays, with ended_at, when the
- *                   end became known
+ *                   still "started"); reason and result are those of the
+ *                   request; the row stays, with ended_at, when the end of the
+ *                   command became known
  * gateway_held      only in _gateway: events that will move to a sandbox's file
  *                   once upstream has shown that the id exists
  * gateway_pending   polls that have begun and may yet be folded: their frames

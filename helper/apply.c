@@ -1,0 +1,425 @@
+#include "apply_int.h"
+
+#include "id.h"
+#include "log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+
+#define APPLY_BUF       (JOURNAL_RECORD_MAX + 2 * 1024 * 1024)
+#define APPLY_NAP_MS    30          /* lets a begin and its end meet */
+#define APPLY_BUSY      60          /* records within a nap */
+#define APPLY_BUSY_MS   500
+#define APPLY_MANY      4000        /* records waiting: no more napping */
+
+
+apply_t *
+apply_new(store_t *store, fetch_t *fetch, int journal_dirfd, uint64_t from)
+{
+    apply_t  *a;
+
+    a = calloc(1, sizeof(apply_t));
+    if (a == NULL) {
+        return NULL;
+    }
+
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->wake, NULL);
+    a->store = store;
+    a->fetch = fetch;
+    a->dirfd = journal_dirfd;
+    a->applied = from;
+    a->stored = from;
+    a->agroups = 16;
+    a->ngroups = 1;
+    a->groups = calloc(a->agroups, sizeof(apply_group_t));
+    a->buf = malloc(APPLY_BUF);
+
+    if (a->groups == NULL || a->buf == NULL) {
+        apply_free(a);
+        return NULL;
+    }
+
+    return a;
+}
+
+
+void
+apply_free(apply_t *a)
+{
+    size_t  i;
+
+    if (a == NULL) {
+        return;
+    }
+
+    if (a->journal) {
+        journal_reader_close(&a->reader);
+    }
+
+    apply_ops_forget(a);
+    apply_ops_free(a);
+    apply_boxes_free(a);
+
+    for (i = 0; a->groups && i < a->agroups; i++) {
+        free(a->groups[i].items);
+    }
+
+    free(a->groups);
+    free(a->items);
+    free(a->buf);
+    pthread_mutex_destroy(&a->lock);
+    pthread_cond_destroy(&a->wake);
+    free(a);
+}
+
+
+uint64_t
+apply_cursor(apply_t *a)
+{
+    uint64_t  cursor;
+
+    pthread_mutex_lock(&a->lock);
+    cursor = a->applied;
+    pthread_mutex_unlock(&a->lock);
+
+    return cursor;
+}
+
+
+/* Events whose sandbox has a file by now, and that were not moved. */
+static bool
+apply_recover(apply_t *a)
+{
+    int            rc;
+    const char    *text;
+    store_db_t    *db;
+    apply_box_t   *box;
+    sqlite3_stmt  *st;
+
+    if (!store_exists(a->store, SCHEMA_GATEWAY)) {
+        return true;
+    }
+
+    db = apply_gateway(a);
+    if (db == NULL) {
+        return false;
+    }
+
+    rc = sqlite3_prepare_v2(db->db, "select distinct sandbox from gateway_held",
+                            -1, &st, NULL);
+
+    if (rc == SQLITE_OK) {
+        while (sqlite3_step(st) == SQLITE_ROW) {
+            text = (const char *) sqlite3_column_text(st, 0);
+            box = text ? apply_box(a, sb_str(text, strlen(text))) : NULL;
+
+            if (box && box->file) {
+                apply_box_make(a, box);
+            }
+        }
+
+        (void) sqlite3_finalize(st);
+    }
+
+    db->pins--;
+
+    return apply_make_files(a);
+}
+
+
+bool
+apply_attach(apply_t *a, journal_t *journal)
+{
+    a->journal = journal;
+    a->batch_from = a->applied;
+    journal_reader_init(&a->reader, journal, a->applied);
+
+    return apply_recover(a);
+}
+
+
+static void
+apply_batch_reset(apply_t *a)
+{
+    size_t  i;
+
+    for (i = 0; i < a->ngroups; i++) {
+        a->groups[i].n = 0;
+
+        if (a->groups[i].box) {
+            a->groups[i].box->group = 0;
+            a->groups[i].box = NULL;
+        }
+    }
+
+    a->ngroups = 1;
+    a->nitems = 0;
+}
+
+
+static void
+apply_note(apply_t *a, uint64_t cursor, bool now)
+{
+    pthread_mutex_lock(&a->lock);
+    a->applied = cursor;
+    pthread_mutex_unlock(&a->lock);
+
+    a->batch_from = cursor;
+
+    if (journal_can_forget(a->journal, cursor)) {
+        /* the journal backs up what SQLite has not flushed yet */
+        store_checkpoint(a->store);
+        now = true;
+    }
+
+    if (now || cursor > a->stored) {
+        if (journal_applied_store(a->dirfd, cursor) != 0) {
+            log_minutely(LOG_WARN, "cannot note the applied cursor: errno %d",
+                         errno);
+        }
+
+        a->stored = cursor;
+    }
+
+    journal_forget(a->journal, cursor);
+}
+
+
+/* One buffer of the journal.  1: done, 0: nothing there, -1: give up. */
+static int
+apply_batch(apply_t *a)
+{
+    bool           ok;
+    ssize_t        n;
+    journal_pos_t  tail;
+
+    tail = journal_tail(a->journal);
+    n = journal_read(&a->reader, a->buf, APPLY_BUF, &tail);
+
+    if (n == -1) {
+        log_minutely(LOG_ERROR, "cannot read the journal: errno %d", errno);
+        return -1;
+    }
+
+    if (n == 0) {
+        if (tail.cursor > a->batch_from) {
+            apply_note(a, tail.cursor, false);
+        }
+
+        return 0;
+    }
+
+    ok = false;
+
+    if (apply_route(a, a->buf, (size_t) n) != SB_OK) {
+        log_minutely(LOG_ERROR, "no memory to apply the journal, %d bytes wait",
+                     (int) n);
+
+    } else {
+        ok = apply_make_files(a) && apply_write_groups(a);
+    }
+
+    apply_batch_reset(a);
+
+    if (!ok) {
+        /* the same records again, next time */
+        journal_reader_close(&a->reader);
+        journal_reader_init(&a->reader, a->journal, a->batch_from);
+        return -1;
+    }
+
+    apply_ops_forget(a);
+    apply_boxes_trim(a);
+    apply_note(a, a->reader.cursor, false);
+
+    return 1;
+}
+
+
+bool
+apply_all(apply_t *a)
+{
+    int  rc;
+
+    do {
+        rc = apply_batch(a);
+    } while (rc == 1);
+
+    return rc == 0;
+}
+
+
+static void
+apply_nap(unsigned ms)
+{
+    struct timespec  t;
+
+    t.tv_sec = 0;
+    t.tv_nsec = (long) ms * 1000000;
+    (void) nanosleep(&t, NULL);
+}
+
+
+/* Waits for records; false: it is time to stop. */
+static bool
+apply_wait(apply_t *a)
+{
+    bool             stop;
+    struct timespec  until;
+
+    pthread_mutex_lock(&a->lock);
+
+    for ( ;; ) {
+        stop = a->stop;
+
+        if (stop || journal_tail(a->journal).cursor > a->batch_from) {
+            break;
+        }
+
+        (void) clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+
+        a->waiting = true;
+        (void) pthread_cond_timedwait(&a->wake, &a->lock, &until);
+        a->waiting = false;
+
+        if (a->npending) {
+            break;
+        }
+    }
+
+    pthread_mutex_unlock(&a->lock);
+
+    return !stop;
+}
+
+
+static bool
+apply_stopping(apply_t *a)
+{
+    bool  stop;
+
+    pthread_mutex_lock(&a->lock);
+    stop = a->stop;
+    pthread_mutex_unlock(&a->lock);
+
+    return stop;
+}
+
+
+static void
+apply_gather(apply_t *a)
+{
+    unsigned  ms;
+    uint64_t  before, waiting;
+
+    before = journal_tail(a->journal).cursor;
+    apply_nap(APPLY_NAP_MS);
+
+    a->busy = journal_tail(a->journal).cursor - before >= APPLY_BUSY;
+
+    /* under load later is cheaper: begin and end meet, and a database is
+     * committed once for many records */
+
+    for (ms = APPLY_NAP_MS; a->busy && ms < APPLY_BUSY_MS; ms += APPLY_NAP_MS)
+    {
+        waiting = journal_tail(a->journal).cursor - a->batch_from;
+
+        if (waiting >= APPLY_MANY || apply_stopping(a)) {
+            break;
+        }
+
+        apply_nap(APPLY_NAP_MS);
+    }
+}
+
+
+static void *
+apply_thread(void *data)
+{
+    int       rc;
+    bool      ok;
+    apply_t  *a = data;
+
+    /* behind the traffic; a hint only */
+    (void) setpriority(PRIO_PROCESS, (id_t) syscall(SYS_gettid), 10);
+
+    ok = true;
+
+    while (apply_wait(a)) {
+        apply_gather(a);
+
+        do {
+            rc = apply_batch(a);
+        } while (rc == 1 && !a->busy);
+
+        if (rc == -1 && !apply_stopping(a)) {
+            apply_nap(500);
+        }
+
+        (void) apply_force_pending(a, sb_now_us());
+    }
+
+    a->busy = false;
+    ok = apply_all(a);
+
+    if (a->batch_from) {
+        (void) journal_applied_store(a->dirfd, a->batch_from);
+    }
+
+    store_checkpoint(a->store);
+    a->failed = !ok;
+
+    return NULL;
+}
+
+
+bool
+apply_start(apply_t *a)
+{
+    a->running = true;
+
+    if (pthread_create(&a->thread, NULL, apply_thread, a) != 0) {
+        a->running = false;
+    }
+
+    return a->running;
+}
+
+
+void
+apply_wake(apply_t *a)
+{
+    pthread_mutex_lock(&a->lock);
+
+    if (a->waiting) {
+        pthread_cond_signal(&a->wake);
+    }
+
+    pthread_mutex_unlock(&a->lock);
+}
+
+
+bool
+apply_stop(apply_t *a)
+{
+    if (!a->running) {
+        return true;
+    }
+
+    pthread_mutex_lock(&a->lock);
+    a->stop = true;
+    pthread_cond_signal(&a->wake);
+    pthread_mutex_unlock(&a->lock);
+
+    pthread_join(a->thread, NULL);
+    a->running = false;
+
+    return !a->failed;
+}

@@ -1,0 +1,47 @@
+/*
+ * From the journal into the history files, behind the traffic (design 2, 5).
+ * All of it runs in one thread; apply_wake() and apply_cursor() may be called
+ * from others.
+ */
+
+#ifndef APPLY_H_INCLUDED
+#define APPLY_H_INCLUDED
+
+#include "fetch.h"
+#include "journal.h"
+#include "store.h"
+
+#define APPLY_SLICE    200          /* records per transaction while busy */
+#define APPLY_LAG_US   2500000u     /* older than that: no more pauses */
+#define APPLY_SEEN     16384        /* sandboxes remembered */
+
+typedef struct apply_s  apply_t;
+
+/* `fetch` may be NULL: instance ids are then never asked for.  `journal` is set
+ * later, by apply_start() or apply_attach(): the scan that opens it calls
+ * apply_scan().  `from` is what journal_applied_load() said. */
+apply_t *apply_new(store_t *store, fetch_t *fetch, int journal_dirfd,
+    uint64_t from);
+void apply_free(apply_t *a);
+
+/* A record met while the journal is opened. */
+void apply_scan(apply_t *a, const journal_record_t *r);
+
+/* Takes up work that a crash left half done.  False: not possible now (it is
+ * in the log). */
+bool apply_attach(apply_t *a, journal_t *journal);
+
+/* Applies everything that is in the journal by now, in the calling thread.
+ * False when it could not be written. */
+bool apply_all(apply_t *a);
+
+/* The thread.  apply_stop() lets it apply what is left, then joins it; false
+ * when something is left. */
+bool apply_start(apply_t *a);
+void apply_wake(apply_t *a);
+bool apply_stop(apply_t *a);
+
+/* Everything up to it is in the files. */
+uint64_t apply_cursor(apply_t *a);
+
+#endif /* APPLY_H_INCLUDED */

@@ -1,0 +1,149 @@
+/* What apply*.c share. */
+
+#ifndef APPLY_INT_H_INCLUDED
+#define APPLY_INT_H_INCLUDED
+
+#include "apply.h"
+#include "rows.h"
+#include "table.h"
+
+#include <pthread.h>
+
+typedef struct apply_op_s     apply_op_t;
+typedef struct apply_box_s    apply_box_t;
+typedef struct apply_group_s  apply_group_t;
+
+/* A sandbox that was named. */
+struct apply_box_s {
+    table_node_t    node;
+    char           *id;
+    char            dir[STORE_DIR_LEN];
+    bool            file;           /* has a history file */
+    bool            seen;           /* upstream has shown that it exists */
+    char           *name;
+    char           *instance;
+    char           *state;          /* as last written */
+    char           *written_name;
+    unsigned        refs;           /* operations */
+    apply_op_t     *away;           /* operations whose rows are in _gateway */
+
+    bool            making;         /* in apply_t.makes */
+    bool            asked;          /* its create passed us: upstream knows no
+                                       more than we do */
+    uint8_t       (*moves)[16];     /* further events to move in */
+    size_t          nmoves;
+    apply_box_t    *next_make;
+    size_t          group;          /* of this batch, by index; 0: none */
+    apply_box_t    *prev, *next;    /* least recently used first */
+};
+
+struct apply_op_s {
+    table_node_t    node;
+    rows_op_t       row;
+    apply_box_t    *box;            /* NULL: _gateway */
+    bool            home;           /* rows are in the file of box */
+    apply_op_t     *away_prev, *away_next;
+    char           *name;           /* of a create request */
+    char           *instance;
+    uint64_t        pending_us;     /* since when its frames wait */
+    bool            over;           /* forget it after this batch */
+    apply_op_t     *next_over;
+
+    /* of one slice */
+    rows_record_t  *first, **last;
+    bool            touched;
+};
+
+typedef struct {
+    rows_record_t   rec;
+    apply_op_t     *op;             /* NULL: a gap, or news of a sandbox */
+    apply_box_t    *box;            /* without op: whose; NULL: _gateway */
+    sb_str_t        name, state;
+} apply_item_t;
+
+/* What a batch holds for one file. */
+struct apply_group_s {
+    apply_box_t    *box;            /* NULL: _gateway */
+    size_t         *items;
+    size_t          n, alloc;
+};
+
+struct apply_s {
+    store_t          *store;
+    fetch_t          *fetch;
+    int               dirfd;
+    journal_t        *journal;
+    journal_reader_t  reader;
+    char             *buf;
+
+    table_t           ops;
+    table_t           boxes;
+    apply_box_t      *first, *last;
+    unsigned          npending;
+
+    /* one batch */
+    uint64_t          batch_from;   /* cursor before it */
+    apply_item_t     *items;
+    size_t            nitems, aitems;
+    apply_group_t    *groups;       /* the first is that of _gateway */
+    size_t            ngroups, agroups;
+    apply_box_t      *makes;
+    apply_op_t       *over;
+    bool              busy;
+    uint64_t          oldest_us;    /* time of the first record of the batch */
+
+    uint64_t          ask_after_us;
+    uint64_t          stored;       /* cursor in the file "applied" */
+    unsigned          failures;
+
+    pthread_t         thread;
+    bool              running;
+    pthread_mutex_t   lock;
+    pthread_cond_t    wake;
+    bool              waiting;
+    bool              stop;
+    bool              failed;
+    uint64_t          applied;
+};
+
+/* --- apply_box.c: sandboxes and operations ------------------------------ */
+
+apply_box_t *apply_box(apply_t *a, sb_str_t id);
+/* Replaces a remembered text when the new one is not empty. */
+void apply_set(char **dst, sb_str_t v, size_t max);
+/* Upstream has shown that the sandbox exists: its file is to be made. */
+void apply_box_known(apply_t *a, apply_box_t *box);
+/* Something is to be moved into its file, which may have to be made. */
+void apply_box_make(apply_t *a, apply_box_t *box);
+void apply_boxes_trim(apply_t *a);
+void apply_boxes_free(apply_t *a);
+
+apply_op_t *apply_op(apply_t *a, const uint8_t id[16]);
+apply_op_t *apply_op_new(apply_t *a, const uint8_t id[16], apply_box_t *box);
+/* The operation belongs to that sandbox, as it turns out. */
+void apply_op_rehome(apply_op_t *op, apply_box_t *box);
+void apply_op_over(apply_t *a, apply_op_t *op);
+void apply_ops_forget(apply_t *a);
+void apply_ops_free(apply_t *a);
+
+/* --- apply_route.c: which record goes where ----------------------------- */
+
+/* Sorts the records of a buffer into items and groups.  SB_NOMEM without
+ * memory. */
+sb_rc_t apply_route(apply_t *a, const char *buf, size_t n);
+
+/* --- apply_write.c: into the files -------------------------------------- */
+
+/* Does _gateway hold records of the sandbox? */
+bool apply_box_held(apply_t *a, const apply_box_t *box);
+/* Makes the files of sandboxes that became known. */
+bool apply_make_files(apply_t *a);
+bool apply_write_groups(apply_t *a);
+/* Gives polls their rows that wait for more than two seconds. */
+bool apply_force_pending(apply_t *a, uint64_t now_us);
+/* The file of _gateway, made if need be, and pinned; NULL: stop. */
+store_db_t *apply_gateway(apply_t *a);
+/* After a failure of the machine: waits a while; false: give up. */
+bool apply_again(apply_t *a, const char *dir, int rc);
+
+#endif /* APPLY_INT_H_INCLUDED */

@@ -1,0 +1,789 @@
+#include "rows.h"
+
+#include "facts.h"
+#include "id.h"
+#include "log.h"
+#include "operation.h"
+#include "rows_end.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+
+int
+rows_change(store_db_t *db, const char *id, const uint8_t event[16],
+    const char *type, uint64_t at_us)
+{
+    sqlite3_stmt  *st;
+
+    st = store_stmt(db, ROWS_CHANGE, "insert or ignore into history_changes("
+                    "change_id, event_id, change_type, changed_at)"
+                    " values(?1, ?2, ?3, ?4)");
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    sqlite3_bind_text(st, 1, id, -1, SQLITE_TRANSIENT);
+    store_bind_id(st, 2, event);
+    sqlite3_bind_text(st, 3, type, -1, SQLITE_STATIC);
+    store_bind_time(st, 4, at_us);
+
+    return store_run(st);
+}
+
+
+int
+rows_record(store_db_t *db, const uint8_t id[16], uint64_t cursor)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    st = store_stmt(db, ROWS_RECORD, "insert into gateway_records(event_id,"
+                    " seq, cursor) values(?1, ?2, ?3)");
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    store_bind_id(st, 1, id);
+    sqlite3_bind_int64(st, 2, db->next_seq);
+    sqlite3_bind_int64(st, 3, (sqlite3_int64) cursor);
+
+    rc = store_run(st);
+    db->next_seq += (rc == SQLITE_OK);
+
+    return rc;
+}
+
+
+static int
+rows_created(store_db_t *db, const uint8_t id[16], uint64_t at_us)
+{
+    char  text[SB_UUID_LEN + 16];
+
+    sb_uuid_text(text, id);
+    (void) strcpy(text + SB_UUID_LEN, ":created");
+
+    return rows_change(db, text, id, "created", at_us);
+}
+
+
+/* What the file knows of an operation whose beginning is not at hand. */
+static int
+rows_load(store_db_t *db, rows_op_t *op)
+{
+    int            rc, stream;
+    const char    *text;
+    sqlite3_stmt  *st;
+
+    op->started = false;
+    op->pending = false;
+    op->ord = 0;
+    op->nfiles = 0;
+    memset(op->chunk, 0, sizeof(op->chunk));
+    memset(op->bytes, 0, sizeof(op->bytes));
+
+    st = store_stmt(db, ROWS_STATUS,
+            "select (select status from history_events where event_id = ?1),"
+            " (select max(n) + 1 from gateway_files where event_id = ?1),"
+            " (select max(ord) + 1 from gateway_output where event_id = ?1),"
+            " exists(select 1 from gateway_pending where event_id = ?1)");
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    store_bind_id(st, 1, op->id);
+    rc = sqlite3_step(st);
+
+    if (rc == SQLITE_ROW) {
+        text = (const char *) sqlite3_column_text(st, 0);
+        op->started = text && strcmp(text, "started") == 0;
+        op->nfiles = sqlite3_column_int64(st, 1);
+        op->ord = sqlite3_column_int64(st, 2);
+        op->pending = sqlite3_column_int(st, 3) != 0;
+        rc = SQLITE_OK;
+    }
+
+    (void) sqlite3_reset(st);
+
+    if (rc != SQLITE_OK || op->ord == 0) {
+        op->loaded = (rc == SQLITE_OK);
+        return rc;
+    }
+
+    st = store_stmt(db, ROWS_LOAD, "select stream, max(chunk_index) + 1,"
+                    " sum(length(data)) from command_output_chunks"
+                    " where event_id = ?1 group by stream");
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    store_bind_id(st, 1, op->id);
+
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+        text = (const char *) sqlite3_column_text(st, 0);
+        stream = text && strcmp(text, "stderr") == 0;
+        op->chunk[stream] = sqlite3_column_int64(st, 1);
+        op->bytes[stream] = sqlite3_column_int64(st, 2);
+    }
+
+    (void) sqlite3_reset(st);
+
+    op->loaded = (rc == SQLITE_DONE);
+
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
+static void
+rows_bind_int(sqlite3_stmt *st, int n, const facts_t *t, uint16_t tag)
+{
+    if (facts_has(t, tag) && t->v[tag].len == 8) {
+        sqlite3_bind_int64(st, n, facts_int(t, tag, 0));
+    }
+}
+
+
+static bool
+rows_foldable(const rows_op_t *op, const rows_record_t *begin)
+{
+    return begin && (begin->r.frame.flags & SB_FF_FOLD) && op->held == NULL;
+}
+
+
+/* --- inserting ---------------------------------------------------------- */
+
+static int
+rows_insert_event(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_record_t *begin, const rows_end_t *end)
+{
+    int            rc;
+    sb_str_t       type, v;
+    sqlite3_stmt  *st;
+
+    st = store_stmt(db, ROWS_EVENT, "insert into history_events(event_id,"
+                    " provider_key, sandbox_id, sandbox_instance_id, source,"
+                    " actor_type, actor_id, thread_id, run_id, correlation_id,"
+                    " operation_type, status, occurred_at, completed_at,"
+                    " duration_ms, request_json, result_json)"
+                    " values(?1, '" SCHEMA_PROVIDER_KEY "', ?2, ?3, ?4, ?5, ?6,"
+                    " ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)");
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    type = t->v[SB_T_TYPE].len ? t->v[SB_T_TYPE] : sb_lit("unknown");
+
+    store_bind_id(st, 1, op->id);
+    sqlite3_bind_text(st, 2, db->sandbox, -1, SQLITE_STATIC);
+    sqlite3_bind_text(st, 3, db->instance, -1, SQLITE_STATIC);
+
+    v = t->v[SB_T_SOURCE];
+    store_bind_text(st, 4, v.len ? v : sb_lit("gateway"));
+
+    v = t->v[SB_T_ACTOR_TYPE];
+    store_bind_text(st, 5, v.len ? v : sb_lit("system"));
+    store_bind_text(st, 6, t->v[SB_T_ACTOR_ID]);
+    store_bind_text(st, 7, t->v[SB_T_THREAD]);
+    store_bind_text(st, 8, t->v[SB_T_RUN]);
+    store_bind_text(st, 9, t->v[SB_T_CORRELATION]);
+    store_bind_text(st, 10, type);
+    store_bind_time(st, 12, begin->r.frame.time_us);
+    store_bind_text(st, 15, rows_request(t));
+
+    if (end) {
+        store_bind_text(st, 11, end->status);
+        store_bind_time(st, 13, end->at_us);
+        sqlite3_bind_int64(st, 14, end->duration_ms);
+        store_bind_text(st, 16, end->result);
+
+    } else {
+        sqlite3_bind_text(st, 11, "started", -1, SQLITE_STATIC);
+    }
+
+    rows_try(rc, store_run(st));
+
+    op->started = (end == NULL);
+
+    return rows_record(db, op->id, begin->r.cursor);
+}
+
+
+/* Facts about the wire; `insert` makes the row, else only what is said now
+ * replaces what was there. */
+static int
+rows_wire(store_db_t *db, rows_op_t *op, const facts_t *t, bool insert,
+    bool foldable)
+{
+    sqlite3_stmt  *st;
+
+    if (insert) {
+        st = store_stmt(db, ROWS_WIRE, "insert into gateway_wire(event_id,"
+                " sandbox, method, path, port, client, agent, request_id,"
+                " identity, parent, record, route, upstream, error_code,"
+                " reason, http_status, upstream_status, bytes_in, bytes_out,"
+                " duration_us, files_total, foldable) values(?1, ?2, ?3, ?4,"
+                " ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
+                " ?18, ?19, ?20, ?21, ?22)");
+
+    } else {
+        st = store_stmt(db, ROWS_WIRE_SET, "update gateway_wire set"
+                " sandbox = coalesce(?2, sandbox),"
+                " method = coalesce(?3, method), path = coalesce(?4, path),"
+                " port = coalesce(?5, port), client = coalesce(?6, client),"
+                " agent = coalesce(?7, agent),"
+                " request_id = coalesce(?8, request_id),"
+                " identity = coalesce(?9, identity),"
+                " parent = coalesce(?10, parent),"
+                " record = coalesce(?11, record), route = coalesce(?12, route),"
+                " upstream = coalesce(?13, upstream),"
+                " error_code = coalesce(?14, error_code),"
+                " reason = coalesce(?15, reason),"
+                " http_status = coalesce(?16, http_status),"
+                " upstream_status = coalesce(?17, upstream_status),"
+                " bytes_in = coalesce(?18, bytes_in),"
+                " bytes_out = coalesce(?19, bytes_out),"
+                " duration_us = coalesce(?20, duration_us),"
+                " files_total = coalesce(?21, files_total)"
+                " where event_id = ?1");
+    }
+
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    store_bind_id(st, 1, op->id);
+
+    if (strcmp(db->dir, SCHEMA_GATEWAY) == 0) {
+        store_bind_text(st, 2, t->v[SB_T_SANDBOX]);
+    }
+
+    store_bind_text(st, 3, t->v[SB_T_METHOD]);
+    store_bind_text(st, 4, t->v[SB_T_PATH]);
+    rows_bind_int(st, 5, t, SB_T_PORT);
+    store_bind_text(st, 6, t->v[SB_T_CLIENT]);
+    store_bind_text(st, 7, t->v[SB_T_AGENT]);
+    store_bind_text(st, 8, t->v[SB_T_REQUEST_ID]);
+    store_bind_text(st, 9, t->v[SB_T_IDENTITY]);
+    store_bind_text(st, 10, t->v[SB_T_PARENT]);
+    store_bind_text(st, 11, t->v[SB_T_RECORD]);
+    store_bind_text(st, 12, t->v[SB_T_ROUTE]);
+    store_bind_text(st, 13, t->v[SB_T_UPSTREAM]);
+    store_bind_text(st, 14, t->v[SB_T_ERROR_CODE]);
+    store_bind_text(st, 15, t->v[SB_T_REASON]);
+    rows_bind_int(st, 16, t, SB_T_HTTP_STATUS);
+    rows_bind_int(st, 17, t, SB_T_UPSTREAM_STATUS);
+    rows_bind_int(st, 18, t, SB_T_BYTES_IN);
+    rows_bind_int(st, 19, t, SB_T_BYTES_OUT);
+    rows_bind_int(st, 20, t, SB_T_DURATION_US);
+    rows_bind_int(st, 21, t, SB_T_FILES_TOTAL);
+
+    if (insert) {
+        sqlite3_bind_int(st, 22, foldable);
+    }
+
+    return store_run(st);
+}
+
+
+static int
+rows_held(store_db_t *db, rows_op_t *op)
+{
+    sqlite3_stmt  *st;
+
+    st = store_stmt(db, ROWS_HELD, "insert or ignore into gateway_held("
+                    "event_id, sandbox) values(?1, ?2)");
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    store_bind_id(st, 1, op->id);
+    sqlite3_bind_text(st, 2, op->held, -1, SQLITE_TRANSIENT);
+
+    return store_run(st);
+}
+
+
+/* Facts that came after the beginning was written. */
+static int
+rows_update_event(store_db_t *db, rows_op_t *op, const facts_t *t)
+{
+    sqlite3_stmt  *st;
+
+    if (!facts_has(t, SB_T_TYPE) && !facts_has(t, SB_T_REQUEST)) {
+        return SQLITE_OK;
+    }
+
+    st = store_stmt(db, ROWS_FACTS, "update history_events set"
+                    " operation_type = coalesce(?2, operation_type),"
+                    " request_json = coalesce(?3, request_json)"
+                    " where event_id = ?1");
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    store_bind_id(st, 1, op->id);
+    store_bind_text(st, 2, t->v[SB_T_TYPE]);
+
+    if (facts_has(t, SB_T_REQUEST)) {
+        store_bind_text(st, 3, rows_request(t));
+    }
+
+    return store_run(st);
+}
+
+
+/* --- polls that are counted instead of having rows ---------------------- */
+
+static void
+rows_fold_key(store_fold_t *f, const facts_t *t)
+{
+    sb_str_t  type, actor, id;
+
+    type = t->v[SB_T_TYPE];
+    actor = t->v[SB_T_ACTOR_TYPE].len ? t->v[SB_T_ACTOR_TYPE]
+                                      : sb_lit("system");
+    id = t->v[SB_T_ACTOR_ID];
+
+    (void) snprintf(f->type, sizeof(f->type), "%.*s", (int) type.len,
+                    type.data ? type.data : "");
+    (void) snprintf(f->actor, sizeof(f->actor), "%.*s\n%.*s",
+                    actor.len < 47 ? (int) actor.len : 47, actor.data,
+                    id.len < 207 ? (int) id.len : 207, id.data ? id.data : "");
+    f->port = facts_int(t, SB_T_PORT, 0);
+}
+
+
+static store_fold_t *
+rows_fold_find(store_db_t *db, const store_fold_t *key)
+{
+    unsigned  i;
+
+    for (i = 0; i < db->nfolds; i++) {
+        if (db->folds[i].port == key->port
+            && strcmp(db->folds[i].type, key->type) == 0
+            && strcmp(db->folds[i].actor, key->actor) == 0)
+        {
+            return &db->folds[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+rows_fold_remember(store_db_t *db, rows_op_t *op, const store_fold_t *key,
+    const char *status)
+{
+    store_fold_t  *f;
+
+    f = rows_fold_find(db, key);
+
+    if (f == NULL) {
+        if (db->nfolds == STORE_FOLDS) {
+            memmove(db->folds, db->folds + 1,
+                    (STORE_FOLDS - 1) * sizeof(store_fold_t));
+            db->nfolds--;
+        }
+
+        f = &db->folds[db->nfolds++];
+    }
+
+    *f = *key;
+    sb_uuid_text(f->event_id, op->id);
+    (void) snprintf(f->status, sizeof(f->status), "%s", status);
+}
+
+
+static int
+rows_fold_count(store_db_t *db, const store_fold_t *f, uint64_t at_us,
+    uint64_t cursor)
+{
+    sqlite3_stmt  *st;
+
+    st = store_stmt(db, ROWS_FOLD, "insert into gateway_folded(event_id, count,"
+                    " last_at, cursor) values(?1, 1, ?2, ?3)"
+                    " on conflict(event_id) do update set count = count + 1,"
+                    " last_at = excluded.last_at, cursor = excluded.cursor");
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    sqlite3_bind_text(st, 1, f->event_id, -1, SQLITE_TRANSIENT);
+    store_bind_time(st, 2, at_us);
+    sqlite3_bind_int64(st, 3, (sqlite3_int64) cursor);
+
+    return store_run(st);
+}
+
+
+/* Keeps the frames of a poll until its end shows whether it is folded. */
+static int
+rows_pend(store_db_t *db, rows_op_t *op, const rows_record_t *first,
+    uint64_t cursor)
+{
+    int                   rc;
+    sb_buf_t              frames;
+    sqlite3_stmt         *st;
+    const rows_record_t  *r;
+
+    memset(&frames, 0, sizeof(frames));
+    frames.max = SB_FRAME_MAX;
+
+    for (r = first; r; r = r->next) {
+        if (sb_buf_add(&frames, r->r.raw, r->r.frame.length) != SB_OK) {
+            break;
+        }
+    }
+
+    st = store_stmt(db, ROWS_PENDING, "insert or replace into gateway_pending("
+                    "event_id, cursor, frames) values(?1, ?2, ?3)");
+    if (st == NULL) {
+        sb_buf_free(&frames);
+        return sqlite3_errcode(db->db);
+    }
+
+    store_bind_id(st, 1, op->id);
+    sqlite3_bind_int64(st, 2, (sqlite3_int64) cursor);
+    sqlite3_bind_blob(st, 3, frames.data, (int) frames.len, SQLITE_TRANSIENT);
+
+    rc = store_run(st);
+    sb_buf_free(&frames);
+
+    op->pending = (rc == SQLITE_OK);
+    op->loaded = true;
+
+    return rc;
+}
+
+
+/* The frames of a pending poll, put before the new ones; *mem owns them. */
+static int
+rows_unpend(store_db_t *db, rows_op_t *op, rows_record_t **first, void **mem)
+{
+    int             rc;
+    char           *copy;
+    size_t          n, pos, need, len;
+    uint64_t        cursor;
+    sqlite3_stmt   *st;
+    sb_frame_t      f;
+    rows_record_t  *r, *list, **last;
+
+    st = store_stmt(db, ROWS_PENDING_GET, "select cursor, frames from"
+                    " gateway_pending where event_id = ?1");
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    store_bind_id(st, 1, op->id);
+    rc = sqlite3_step(st);
+
+    if (rc != SQLITE_ROW) {
+        (void) sqlite3_reset(st);
+        return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    }
+
+    cursor = (uint64_t) sqlite3_column_int64(st, 0);
+    len = (size_t) sqlite3_column_bytes(st, 1);
+    n = len / SB_FRAME_HEAD + 1;
+
+    copy = malloc(n * sizeof(rows_record_t) + len);
+
+    if (copy == NULL) {
+        (void) sqlite3_reset(st);
+        return SQLITE_NOMEM;
+    }
+
+    list = (rows_record_t *) (void *) copy;
+    copy += n * sizeof(rows_record_t);
+
+    if (len) {
+        memcpy(copy, sqlite3_column_blob(st, 1), len);
+    }
+
+    (void) sqlite3_reset(st);
+
+    *mem = list;
+    last = NULL;
+    r = list;
+
+    for (pos = 0; pos < len && n; pos += f.length, n--) {
+
+        if (sb_frame_read(&f, copy + pos, len - pos, &need) != SB_OK) {
+            break;
+        }
+
+        memset(r, 0, sizeof(rows_record_t));
+        r->r.cursor = cursor;
+        r->r.frame = f;
+        r->r.raw = copy + pos;
+        r->next = r + 1;
+        last = &r->next;
+        r++;
+    }
+
+    if (last) {
+        *last = *first;
+        *first = list;
+    }
+
+    return SQLITE_OK;
+}
+
+
+static int
+rows_pending_done(store_db_t *db, rows_op_t *op)
+{
+    sqlite3_stmt  *st;
+
+    st = store_stmt(db, ROWS_PENDING_DEL, "delete from gateway_pending where"
+                    " event_id = ?1");
+    if (st == NULL) {
+        return sqlite3_errcode(db->db);
+    }
+
+    store_bind_id(st, 1, op->id);
+    op->pending = false;
+
+    return store_run(st);
+}
+
+
+/* --- one operation ------------------------------------------------------ */
+
+static int
+rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_record_t *first, const rows_record_t *begin,
+    const rows_record_t *last, bool force)
+{
+    int                   rc;
+    bool                  foldable, was_pending;
+    rows_end_t            end;
+    store_fold_t          key, *f;
+    const rows_record_t  *r;
+
+    foldable = rows_foldable(op, begin);
+    was_pending = op->pending;
+    f = NULL;
+
+    if (foldable) {
+        rows_fold_key(&key, t);
+        f = rows_fold_find(db, &key);
+
+        if (f && strcmp(f->status, "started") == 0) {
+            f = NULL;
+        }
+
+        if (f && last == NULL && !force) {
+            return rows_pend(db, op, first, begin->r.cursor);
+        }
+
+        if (f && last && sb_eq(rows_status(t), sb_str(f->status,
+                                                      strlen(f->status))))
+        {
+            rows_try(rc, rows_fold_count(db, f, last->r.frame.time_us,
+                                         last->r.cursor));
+            return was_pending ? rows_pending_done(db, op) : SQLITE_OK;
+        }
+    }
+
+    if (!op->loaded) {
+        op->ord = 0;
+        op->nfiles = 0;
+        memset(op->chunk, 0, sizeof(op->chunk));
+        memset(op->bytes, 0, sizeof(op->bytes));
+        op->loaded = true;
+    }
+
+    if (was_pending) {
+        rows_try(rc, rows_pending_done(db, op));
+    }
+
+    /* the result names output bytes, which only a dry count tells here */
+    memset(&end, 0, sizeof(end));
+
+    if (last) {
+        for (r = first; r; r = r->next) {
+            rows_count_output(&end, &r->r.frame);
+        }
+
+        rc = rows_end_read(db, op, t, begin, last, &end);
+        if (rc != SQLITE_OK) {
+            rows_end_free(&end);
+            return rc;
+        }
+    }
+
+    rc = rows_insert_event(db, op, t, begin, last ? &end : NULL);
+
+    if (rc == SQLITE_OK) {
+        rc = rows_wire(db, op, t, true, foldable);
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = rows_side(db, op, t, last ? &end : NULL, true);
+    }
+
+    if (rc == SQLITE_OK && op->held && !(last && rows_refused(t))) {
+        rc = rows_held(db, op);
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = rows_created(db, op->id, begin->r.frame.time_us);
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = rows_output(db, op, first);
+    }
+
+    if (rc == SQLITE_OK && facts_has(t, SB_T_DETACHED) && last == NULL) {
+        rc = rows_detach(db, op, t, first);
+    }
+
+    if (rc == SQLITE_OK && last) {
+        rc = rows_completed(db, op, &end);
+    }
+
+    if (rc == SQLITE_OK) {
+        if (foldable) {
+            rows_fold_remember(db, op, &key, last ? end.status_text
+                                                  : "started");
+        } else {
+            db->nfolds = 0;
+        }
+    }
+
+    rows_end_free(&end);
+
+    return rc;
+}
+
+
+static int
+rows_write_more(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_record_t *first, const rows_record_t *last)
+{
+    int           rc;
+    char          id[SB_UUID_LEN + 1];
+    unsigned      i;
+    rows_end_t    end;
+
+    rows_try(rc, rows_update_event(db, op, t));
+    rows_try(rc, rows_wire(db, op, t, false, false));
+    rows_try(rc, rows_output(db, op, first));
+
+    memset(&end, 0, sizeof(end));
+
+    if (last) {
+        rc = rows_end_read(db, op, t, NULL, last, &end);
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = rows_side(db, op, t, last ? &end : NULL, false);
+    }
+
+    if (rc == SQLITE_OK && facts_has(t, SB_T_DETACHED) && last == NULL) {
+        rc = rows_detach(db, op, t, first);
+    }
+
+    if (rc == SQLITE_OK && last && op->held && rows_refused(t)) {
+        rc = rows_unhold(db, op);
+    }
+
+    if (rc == SQLITE_OK && last) {
+        rc = rows_end_write(db, op, &end);
+
+        if (rc == SQLITE_OK) {
+            rc = rows_completed(db, op, &end);
+        }
+
+        sb_uuid_text(id, op->id);
+
+        for (i = 0; i < db->nfolds; i++) {
+            if (strcmp(db->folds[i].event_id, id) == 0) {
+                (void) snprintf(db->folds[i].status,
+                                sizeof(db->folds[i].status), "%s",
+                                end.status_text);
+            }
+        }
+    }
+
+    rows_end_free(&end);
+
+    return rc;
+}
+
+
+int
+rows_write(store_db_t *db, rows_op_t *op, const rows_record_t *first,
+    bool force)
+{
+    int                   rc;
+    void                 *mem;
+    facts_t               t;
+    sb_str_t              v;
+    rows_record_t        *list;
+    const rows_record_t  *r, *begin, *last;
+
+    mem = NULL;
+    list = (rows_record_t *) (uintptr_t) first;
+    begin = NULL;
+
+    if (first && first->r.frame.type == SB_F_BEGIN) {
+        begin = first;
+    }
+
+    if (begin == NULL) {
+        if (!op->loaded) {
+            rows_try(rc, rows_load(db, op));
+        }
+
+        if (op->pending) {
+            rows_try(rc, rows_unpend(db, op, &list, &mem));
+            begin = list && list->r.frame.type == SB_F_BEGIN ? list : NULL;
+        }
+
+        if (begin == NULL && !op->started) {
+            log_minutely(LOG_WARN, "records of an operation in %s that has not"
+                         " begun or is over are left out", db->dir);
+            free(mem);
+            return SQLITE_OK;
+        }
+    }
+
+    memset(&t, 0, sizeof(t));
+    last = NULL;
+
+    for (r = list; r; r = r->next) {
+
+        if (r->r.frame.type == SB_F_OUTPUT) {
+            continue;
+        }
+
+        facts_add(&t, &r->r.frame);
+
+        if (r->r.frame.type == SB_F_END
+            && !sb_field_get(&r->r.frame, SB_T_DETACHED, &v))
+        {
+            /* a completion that follows in the same batch ends it for good */
+            last = r;
+            break;
+        }
+    }
+
+    if (begin) {
+        rc = rows_write_new(db, op, &t, list, begin, last, force);
+
+    } else {
+        rc = rows_write_more(db, op, &t, list, last);
+    }
+
+    if (rc == SQLITE_OK && last) {
+        op->started = false;
+    }
+
+    facts_free(&t);
+    free(mem);
+
+    return rc;
+}

@@ -1,0 +1,87 @@
+/* One operation's records -> rows of its history file. */
+
+#ifndef ROWS_H_INCLUDED
+#define ROWS_H_INCLUDED
+
+#include "journal.h"
+#include "store.h"
+
+#define ROWS_CHUNK     (16 * 1024)
+#define ROWS_RUN_US    10000        /* pieces closer than that share a run */
+
+/* A record of an operation, in a list in journal order. */
+typedef struct rows_record_s  rows_record_t;
+
+struct rows_record_s {
+    rows_record_t     *next;
+    journal_record_t   r;
+};
+
+/* What is known of an open operation between two batches. */
+typedef struct {
+    uint8_t    id[16];
+    bool       loaded;          /* the numbers below are right */
+    bool       started;         /* its row exists and is not ended */
+    bool       pending;         /* its frames stand in gateway_pending */
+    int64_t    ord;             /* next of gateway_output */
+    int64_t    chunk[2];        /* next per stream */
+    int64_t    bytes[2];        /* stored per stream */
+    int64_t    nfiles;
+    const char *held;           /* id of the sandbox whose existence is not yet
+                                   shown, while the rows are in _gateway */
+} rows_op_t;
+
+/*
+ * Writes records of one operation, inside a transaction.  `force` gives a
+ * pending poll its row now.  Returns an SQLite code; after a failure the
+ * transaction is to be rolled back and op->loaded cleared.
+ */
+int rows_write(store_db_t *db, rows_op_t *op, const rows_record_t *first,
+    bool force);
+
+/* Writes the gateway.gap event of a GAP frame, or one that says that records
+ * of this file were lost. */
+int rows_gap(store_db_t *db, const journal_record_t *r);
+int rows_lost(store_db_t *db, const char *reason, uint64_t cursor);
+
+/* Says in the file what upstream said of the sandbox ("Running", "gone"). */
+int rows_state(store_db_t *db, sb_str_t state, sb_str_t name, uint64_t at_us);
+
+/* A name as history_meta takes it (format 6): trimmed, 1-128 characters, no
+ * control characters; else false. */
+bool rows_name(sb_str_t *name);
+
+/* --- rows_*.c among themselves ------------------------------------------ */
+
+/* Numbers of prepared statements; 0 is the store's. */
+enum {
+    ROWS_STATUS = 1, ROWS_LOAD, ROWS_EVENT, ROWS_RECORD, ROWS_WIRE,
+    ROWS_WIRE_SET, ROWS_CHANGE, ROWS_COMMAND, ROWS_COMMAND_SET, ROWS_FILE,
+    ROWS_FILE_ADD, ROWS_FILE_SET, ROWS_FILE_FIND, ROWS_FILE_READ,
+    ROWS_FILE_AFTER, ROWS_CHUNK_ADD, ROWS_RUN, ROWS_FACTS, ROWS_END,
+    ROWS_HELD, ROWS_UNHOLD, ROWS_DETACHED, ROWS_DETACHED_GET,
+    ROWS_DETACHED_END, ROWS_PENDING, ROWS_PENDING_GET, ROWS_PENDING_DEL,
+    ROWS_FOLD, ROWS_GAP, ROWS_GAP_FACTS, ROWS_STATE, ROWS_NAME, ROWS_WIRE_GET,
+    ROWS_HELD_FIND
+};
+
+/* Runs a statement and names it in the code that failed. */
+#define rows_try(rc, expr)                                                   \
+    do {                                                                     \
+        (rc) = (expr);                                                       \
+        if ((rc) != SQLITE_OK) {                                             \
+            return (rc);                                                     \
+        }                                                                    \
+    } while (0)
+
+/* A change row: `id` is the change_id. */
+int rows_change(store_db_t *db, const char *id, const uint8_t event[16],
+    const char *type, uint64_t at_us);
+
+/* Gives an event the next seq. */
+int rows_record(store_db_t *db, const uint8_t id[16], uint64_t cursor);
+
+/* Output frames of the list -> chunks, runs and one change row. */
+int rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first);
+
+#endif /* ROWS_H_INCLUDED */

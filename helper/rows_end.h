@@ -1,0 +1,59 @@
+/* The end of an operation and its side rows; parts of rows.c. */
+
+#ifndef ROWS_END_H_INCLUDED
+#define ROWS_END_H_INCLUDED
+
+#include "facts.h"
+#include "rows.h"
+
+typedef struct {
+    sb_str_t     status;
+    char         status_text[16];
+    uint64_t     at_us;
+    int64_t      duration_ms;
+    sb_str_t     result;            /* data is NULL: no result */
+    sb_buf_t     buf;               /* ... stands here */
+
+    int64_t      bytes[2];          /* output of this batch, not yet counted
+                                       in the operation */
+    bool         command;           /* has a command_executions row */
+    bool         detached;          /* its request was over before it */
+    bool         complete;          /* of its output */
+    const char  *storage;           /* history_storage_state */
+
+    /* what was known before this batch */
+    int64_t      http_status, bytes_in, bytes_out;      /* -1: unknown */
+    char        *type;
+    char        *base;              /* result of the detached request */
+    char        *reason;            /* ... and its reason */
+} rows_end_t;
+
+/* Status that an END states, "unknown" when it is none of the format's. */
+sb_str_t rows_status(const facts_t *t);
+/* request_json. */
+sb_str_t rows_request(const facts_t *t);
+/* Did upstream answer in a way that shows nothing of the sandbox (404 ...)? */
+bool rows_refused(const facts_t *t);
+
+void rows_count_output(rows_end_t *end, const sb_frame_t *f);
+
+/* Reads everything about the end; `begin` is NULL when it is in the file.
+ * The caller frees `end` in any case. */
+int rows_end_read(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_record_t *begin, const rows_record_t *last, rows_end_t *end);
+void rows_end_free(rows_end_t *end);
+
+/* Ends the event's row, once. */
+int rows_end_write(store_db_t *db, rows_op_t *op, const rows_end_t *end);
+/* Its change row, and that of a detached command. */
+int rows_completed(store_db_t *db, rows_op_t *op, const rows_end_t *end);
+
+/* Command and file rows; `end` may be NULL. */
+int rows_side(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_end_t *end, bool insert);
+
+int rows_detach(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_record_t *first);
+int rows_unhold(store_db_t *db, rows_op_t *op);
+
+#endif /* ROWS_END_H_INCLUDED */

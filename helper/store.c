@@ -1,0 +1,832 @@
+#include "store.h"
+
+#include "id.h"
+#include "log.h"
+#include "path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+
+#define STORE_PATH_MAX  1024
+#define STORE_STMTS     64
+
+
+struct store_s {
+    char        *base;
+    const char  *vfs;
+    unsigned     handles;
+    table_t      open;
+    store_db_t  *first, *last;
+};
+
+
+size_t
+store_dir_path(char *dst, size_t size, const char *base, const char *dir)
+{
+    int  n;
+
+    n = snprintf(dst, size, "%s/%s/" STORE_FILE, base, dir);
+
+    return n > 0 && (size_t) n < size ? (size_t) n : 0;
+}
+
+
+size_t
+store_path(char *dst, size_t size, const char *base, sb_str_t sandbox)
+{
+    char  dir[STORE_DIR_LEN];
+
+    /* our own directory is no sandbox id (it begins with "_") */
+    if (sb_eq(sandbox, sb_lit(SCHEMA_GATEWAY))) {
+        return store_dir_path(dst, size, base, SCHEMA_GATEWAY);
+    }
+
+    sb_history_dir(dir, sandbox);
+
+    return store_dir_path(dst, size, base, dir);
+}
+
+
+int
+store_open_read(const char *path, sqlite3 **db)
+{
+    int  rc;
+
+    rc = sqlite3_open_v2(path, db, SQLITE_OPEN_READONLY, NULL);
+
+    if (rc == SQLITE_OK) {
+        rc = schema_pragmas(*db, false);
+    }
+
+    if (rc != SQLITE_OK) {
+        (void) sqlite3_close(*db);
+        *db = NULL;
+    }
+
+    return rc;
+}
+
+
+/*
+ * SQLite resolves symbolic links in a path before it opens it.  Below
+ * /proc/self/fd that would lead out to a name which may be out of reach after
+ * privileges were dropped, though the descriptor is not.
+ */
+static int
+store_full_path(sqlite3_vfs *vfs, const char *name, int size, char *out)
+{
+    (void) vfs;
+
+    return snprintf(out, (size_t) size, "%s", name) < size ? SQLITE_OK
+                                                           : SQLITE_CANTOPEN;
+}
+
+
+static const char *
+store_plain_vfs(void)
+{
+    sqlite3_vfs         *unix_vfs;
+    static sqlite3_vfs   vfs;
+
+    if (vfs.zName == NULL) {
+        unix_vfs = sqlite3_vfs_find("unix");
+        if (unix_vfs == NULL) {
+            return NULL;
+        }
+
+        vfs = *unix_vfs;
+        vfs.pNext = NULL;
+        vfs.zName = "sandbox-plain";
+        vfs.xFullPathname = store_full_path;
+
+        if (sqlite3_vfs_register(&vfs, 0) != SQLITE_OK) {
+            vfs.zName = NULL;
+            return NULL;
+        }
+    }
+
+    return vfs.zName;
+}
+
+
+store_t *
+store_new(const char *base, unsigned handles, bool plain)
+{
+    store_t  *s;
+
+    s = calloc(1, sizeof(store_t));
+    if (s == NULL) {
+        return NULL;
+    }
+
+    s->base = strdup(base);
+    s->handles = handles;
+    s->vfs = plain ? store_plain_vfs() : NULL;
+
+    if (s->base == NULL || (plain && s->vfs == NULL)) {
+        store_free(s);
+        return NULL;
+    }
+
+    return s;
+}
+
+
+void
+store_free(store_t *s)
+{
+    if (s == NULL) {
+        return;
+    }
+
+    while (s->first) {
+        store_drop(s, s->first);
+    }
+
+    table_free(&s->open);
+    free(s->base);
+    free(s);
+}
+
+
+const char *
+store_base(const store_t *s)
+{
+    return s->base;
+}
+
+
+bool
+store_exists(store_t *s, const char *dir)
+{
+    char         path[STORE_PATH_MAX];
+    struct stat  st;
+
+    return store_dir_path(path, sizeof(path), s->base, dir)
+           && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+
+bool
+store_any(store_t *s)
+{
+    DIR            *d;
+    bool            any;
+    char            path[STORE_PATH_MAX];
+    struct dirent  *e;
+
+    (void) snprintf(path, sizeof(path), "%s/.", s->base);
+
+    d = opendir(path);
+    if (d == NULL) {
+        return false;
+    }
+
+    any = false;
+
+    while (!any && (e = readdir(d)) != NULL) {
+        any = e->d_name[0] != '.' && strlen(e->d_name) < STORE_DIR_LEN
+              && store_exists(s, e->d_name);
+    }
+
+    closedir(d);
+
+    return any;
+}
+
+
+static void
+store_unlink(store_t *s, store_db_t *db)
+{
+    if (db->prev) {
+        db->prev->next = db->next;
+    } else {
+        s->first = db->next;
+    }
+
+    if (db->next) {
+        db->next->prev = db->prev;
+    } else {
+        s->last = db->prev;
+    }
+}
+
+
+static void
+store_link(store_t *s, store_db_t *db)
+{
+    db->prev = s->last;
+    db->next = NULL;
+
+    if (s->last) {
+        s->last->next = db;
+    } else {
+        s->first = db;
+    }
+
+    s->last = db;
+}
+
+
+void
+store_drop(store_t *s, store_db_t *db)
+{
+    unsigned  i;
+
+    for (i = 0; i < db->nstmts; i++) {
+        (void) sqlite3_finalize(db->stmts[i]);
+    }
+
+    if (db->dirty) {
+        /* closing checkpoints only when nobody else has the file open */
+        (void) sqlite3_wal_checkpoint_v2(db->db, NULL,
+                                         SQLITE_CHECKPOINT_PASSIVE, NULL,
+                                         NULL);
+    }
+
+    (void) sqlite3_close(db->db);
+
+    store_unlink(s, db);
+    table_remove(&s->open, &db->node);
+    free(db->stmts);
+    free(db->sandbox);
+    free(db->instance);
+    free(db);
+}
+
+
+static void
+store_evict(store_t *s)
+{
+    store_db_t  *db, *next;
+
+    for (db = s->first; db && s->open.count >= s->handles; db = next) {
+        next = db->next;
+
+        if (db->pins == 0 && !db->in_tx) {
+            store_drop(s, db);
+        }
+    }
+}
+
+
+bool
+store_broken(int rc)
+{
+    switch (rc & 0xff) {
+
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+        return true;
+
+    default:
+        return false;
+    }
+}
+
+
+static store_db_t *
+store_open(store_t *s, const char *dir, const char *path, bool create, int *rc)
+{
+    int          flags;
+    size_t       n;
+    store_db_t  *db;
+    struct stat  st;
+
+    store_evict(s);
+
+    *rc = SQLITE_NOMEM;
+
+    db = calloc(1, sizeof(store_db_t));
+    if (db == NULL) {
+        return NULL;
+    }
+
+    db->stmts = calloc(STORE_STMTS, sizeof(sqlite3_stmt *));
+
+    n = strlen(dir);
+
+    if (db->stmts == NULL || n >= sizeof(db->dir)) {
+        free(db->stmts);
+        free(db);
+        return NULL;
+    }
+
+    memcpy(db->dir, dir, n + 1);
+
+    if (table_add(&s->open, &db->node, db->dir, n) != SB_OK) {
+        free(db->stmts);
+        free(db);
+        return NULL;
+    }
+
+    db->nstmts = STORE_STMTS;
+    store_link(s, db);
+
+    flags = SQLITE_OPEN_READWRITE|SQLITE_OPEN_NOMUTEX
+            |(create ? SQLITE_OPEN_CREATE : 0);
+
+    *rc = sqlite3_open_v2(path, &db->db, flags, s->vfs);
+
+    if (*rc == SQLITE_OK) {
+        (void) sqlite3_extended_result_codes(db->db, 1);
+        *rc = schema_pragmas(db->db, true);
+    }
+
+    if (*rc == SQLITE_OK) {
+        *rc = store_load(db);
+    }
+
+    if (*rc == SQLITE_OK && stat(path, &st) == -1) {
+        *rc = SQLITE_IOERR;
+    }
+
+    if (*rc != SQLITE_OK) {
+        store_drop(s, db);
+        return NULL;
+    }
+
+    db->dev = st.st_dev;
+    db->ino = st.st_ino;
+
+    return db;
+}
+
+
+store_db_t *
+store_get(store_t *s, const char *dir, bool create, int *rc)
+{
+    bool         there;
+    char         path[STORE_PATH_MAX], *slash;
+    struct stat  st;
+    store_db_t  *db;
+
+    if (store_dir_path(path, sizeof(path), s->base, dir) == 0) {
+        *rc = SQLITE_CANTOPEN;
+        return NULL;
+    }
+
+    there = stat(path, &st) == 0;
+    db = table_find(&s->open, dir, strlen(dir));
+
+    if (db) {
+        if (there && st.st_dev == db->dev && st.st_ino == db->ino) {
+            store_unlink(s, db);
+            store_link(s, db);
+            *rc = SQLITE_OK;
+            return db;
+        }
+
+        log_line(LOG_ERROR, "the history file of %s was removed or replaced "
+                 "while it was in use", dir);
+        db->dirty = false;
+        store_drop(s, db);
+    }
+
+    if (!there && !create) {
+        *rc = SQLITE_NOTFOUND;
+        return NULL;
+    }
+
+    if (!there) {
+        slash = strrchr(path, '/');
+        *slash = '\0';
+
+        if (mkdir(path, 0750) == -1 && errno != EEXIST) {
+            *rc = SQLITE_CANTOPEN;
+            return NULL;
+        }
+
+        *slash = '/';
+    }
+
+    return store_open(s, dir, path, create, rc);
+}
+
+
+/* First column of the first row as text, or NULL; malloc'd. */
+static int
+store_text(sqlite3 *db, const char *sql, char **out)
+{
+    int            rc;
+    const char    *text;
+    sqlite3_stmt  *st;
+
+    free(*out);
+    *out = NULL;
+
+    rc = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    rc = sqlite3_step(st);
+
+    if (rc == SQLITE_ROW) {
+        text = (const char *) sqlite3_column_text(st, 0);
+        *out = text ? strdup(text) : NULL;
+        rc = SQLITE_OK;
+
+    } else if (rc == SQLITE_DONE) {
+        rc = SQLITE_OK;
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc;
+}
+
+
+static void
+store_copy(char *dst, size_t size, sqlite3_stmt *st, int column)
+{
+    const char  *text;
+
+    text = (const char *) sqlite3_column_text(st, column);
+    (void) snprintf(dst, size, "%s", text ? text : "");
+}
+
+
+/* The polls at the end of the history that others may be counted into. */
+static int
+store_load_folds(store_db_t *db)
+{
+    int            rc;
+    char           type[48], id[208];
+    unsigned       i, n;
+    store_fold_t  *f, swap;
+    sqlite3_stmt  *st;
+
+    db->nfolds = 0;
+
+    rc = sqlite3_prepare_v2(db->db,
+            "select r.event_id, e.status, e.operation_type, e.actor_type,"
+            " e.actor_id, w.port, coalesce(w.foldable, 0)"
+            " from gateway_records r"
+            " left join history_events e on e.event_id = r.event_id"
+            " left join gateway_wire w on w.event_id = r.event_id"
+            " order by r.seq desc limit ?1", -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    sqlite3_bind_int(st, 1, STORE_FOLDS);
+
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+
+        if (sqlite3_column_int(st, 6) == 0) {
+            rc = SQLITE_DONE;
+            break;
+        }
+
+        f = &db->folds[db->nfolds];
+        store_copy(f->event_id, sizeof(f->event_id), st, 0);
+        store_copy(f->status, sizeof(f->status), st, 1);
+        store_copy(f->type, sizeof(f->type), st, 2);
+        store_copy(type, sizeof(type), st, 3);
+        store_copy(id, sizeof(id), st, 4);
+        (void) snprintf(f->actor, sizeof(f->actor), "%s\n%s", type, id);
+        f->port = sqlite3_column_int64(st, 5);
+
+        /* an older one of the same group is not the one to count into */
+        for (i = 0; i < db->nfolds; i++) {
+            if (f->port == db->folds[i].port
+                && strcmp(f->type, db->folds[i].type) == 0
+                && strcmp(f->actor, db->folds[i].actor) == 0)
+            {
+                break;
+            }
+        }
+
+        db->nfolds += i == db->nfolds;
+    }
+
+    (void) sqlite3_finalize(st);
+
+    if (rc != SQLITE_DONE) {
+        return rc;
+    }
+
+    n = db->nfolds;
+
+    for (i = 0; i < n / 2; i++) {
+        swap = db->folds[i];
+        db->folds[i] = db->folds[n - 1 - i];
+        db->folds[n - 1 - i] = swap;
+    }
+
+    return SQLITE_OK;
+}
+
+
+int
+store_load(store_db_t *db)
+{
+    int    rc;
+    char  *text;
+
+    text = NULL;
+
+    rc = store_text(db->db, "select count(*) from sqlite_master where type ="
+                    " 'table' and name in ('gateway_state', 'history_meta')",
+                    &text);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    db->fresh = (text == NULL || strcmp(text, "2") != 0);
+    db->applied = 0;
+    db->next_seq = 1;
+    db->nfolds = 0;
+
+    if (db->fresh) {
+        free(text);
+        return SQLITE_OK;
+    }
+
+    rc = store_text(db->db, "select value from gateway_state where key ="
+                    " 'applied_cursor'", &text);
+
+    if (rc == SQLITE_OK && text) {
+        db->applied = strtoull(text, NULL, 10);
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = store_text(db->db, "select coalesce(max(seq), 0) + 1 from"
+                        " gateway_records", &text);
+    }
+
+    if (rc == SQLITE_OK && text) {
+        db->next_seq = strtoll(text, NULL, 10);
+    }
+
+    free(text);
+
+    if (rc == SQLITE_OK) {
+        rc = store_text(db->db, "select value from history_meta where key ="
+                        " 'sandbox_id'", &db->sandbox);
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = store_text(db->db, "select value from history_meta where key ="
+                        " 'sandbox_instance_id'", &db->instance);
+    }
+
+    if (rc == SQLITE_OK && (db->sandbox == NULL || db->instance == NULL)) {
+        db->fresh = true;
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = store_load_folds(db);
+    }
+
+    return rc;
+}
+
+
+int
+store_begin(store_db_t *db)
+{
+    int  rc;
+
+    rc = sqlite3_exec(db->db, "begin immediate", NULL, NULL, NULL);
+    db->in_tx = (rc == SQLITE_OK);
+
+    return rc;
+}
+
+
+int
+store_commit(store_db_t *db, uint64_t applied)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    rc = SQLITE_OK;
+
+    if (applied > db->applied) {
+        st = store_stmt(db, 0, "insert or replace into gateway_state(key,"
+                        " value) values('applied_cursor', ?1)");
+        if (st == NULL) {
+            rc = sqlite3_errcode(db->db);
+
+        } else {
+            sqlite3_bind_int64(st, 1, (sqlite3_int64) applied);
+            rc = store_run(st);
+        }
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(db->db, "commit", NULL, NULL, NULL);
+    }
+
+    if (rc != SQLITE_OK) {
+        store_rollback(db);
+        return rc;
+    }
+
+    db->in_tx = false;
+    db->dirty = true;
+
+    if (applied > db->applied) {
+        db->applied = applied;
+    }
+
+    return SQLITE_OK;
+}
+
+
+void
+store_rollback(store_db_t *db)
+{
+    unsigned  i;
+
+    for (i = 0; i < db->nstmts; i++) {
+        if (db->stmts[i]) {
+            (void) sqlite3_reset(db->stmts[i]);
+        }
+    }
+
+    (void) sqlite3_exec(db->db, "rollback", NULL, NULL, NULL);
+    db->in_tx = false;
+    (void) store_load(db);
+}
+
+
+sqlite3_stmt *
+store_stmt(store_db_t *db, unsigned n, const char *sql)
+{
+    if (n >= db->nstmts) {
+        return NULL;
+    }
+
+    if (db->stmts[n] == NULL) {
+        if (sqlite3_prepare_v3(db->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                               &db->stmts[n], NULL) != SQLITE_OK)
+        {
+            return NULL;
+        }
+
+    } else {
+        (void) sqlite3_clear_bindings(db->stmts[n]);
+    }
+
+    return db->stmts[n];
+}
+
+
+int
+store_run(sqlite3_stmt *st)
+{
+    int  rc;
+
+    rc = sqlite3_step(st);
+
+    if (rc == SQLITE_DONE || rc == SQLITE_ROW) {
+        (void) sqlite3_reset(st);
+        return SQLITE_OK;
+    }
+
+    (void) sqlite3_reset(st);
+
+    return rc;
+}
+
+
+void
+store_bind_text(sqlite3_stmt *st, int n, sb_str_t s)
+{
+    char    *clean;
+    size_t   i, len, ok;
+
+    if (s.data == NULL) {
+        sqlite3_bind_null(st, n);
+        return;
+    }
+
+    if (s.len < (size_t) 1 << 30 && sb_utf8_valid(s)
+        && memchr(s.data, '\0', s.len) == NULL)
+    {
+        sqlite3_bind_text(st, n, s.data, (int) s.len, SQLITE_TRANSIENT);
+        return;
+    }
+
+    clean = malloc(s.len * 3 + 1);
+
+    if (clean == NULL) {
+        sqlite3_bind_null(st, n);
+        return;
+    }
+
+    len = 0;
+
+    for (i = 0; i < s.len; i += ok) {
+
+        for (ok = 4; ok; ok--) {
+            if (i + ok <= s.len && s.data[i]
+                && sb_utf8_valid(sb_str(s.data + i, ok))
+                && memchr(s.data + i, '\0', ok) == NULL)
+            {
+                break;
+            }
+        }
+
+        if (ok) {
+            memcpy(clean + len, s.data + i, ok);
+            len += ok;
+
+        } else {
+            memcpy(clean + len, "\xef\xbf\xbd", 3);
+            len += 3;
+            ok = 1;
+        }
+    }
+
+    sqlite3_bind_text(st, n, clean, (int) len, free);
+}
+
+
+void
+store_bind_id(sqlite3_stmt *st, int n, const uint8_t id[16])
+{
+    char  text[SB_UUID_LEN + 1];
+
+    sb_uuid_text(text, id);
+    sqlite3_bind_text(st, n, text, SB_UUID_LEN, SQLITE_TRANSIENT);
+}
+
+
+void
+store_bind_time(sqlite3_stmt *st, int n, uint64_t us)
+{
+    char  text[SB_TIME_LEN + 1];
+
+    sb_time_text(text, us);
+    sqlite3_bind_text(st, n, text, SB_TIME_LEN, SQLITE_TRANSIENT);
+}
+
+
+void
+store_set_aside(store_t *s, const char *dir, const char *why)
+{
+    char         from[STORE_PATH_MAX], to[STORE_PATH_MAX + 64];
+    char         now[SB_TIME_LEN + 1];
+    size_t       i, n;
+    store_db_t  *db;
+
+    static const char  *suffixes[] = { "", "-wal", "-shm" };
+
+    db = table_find(&s->open, dir, strlen(dir));
+
+    if (db) {
+        db->dirty = false;
+        store_drop(s, db);
+    }
+
+    n = store_dir_path(from, sizeof(from) - 8, s->base, dir);
+    if (n == 0) {
+        return;
+    }
+
+    sb_time_text(now, sb_now_us());
+
+    for (i = 0; i < 3; i++) {
+        (void) strcpy(from + n, suffixes[i]);
+        (void) snprintf(to, sizeof(to), "%.*s.%s-%s%s", (int) n, from, why, now,
+                        suffixes[i]);
+
+        if (rename(from, to) == -1 && errno != ENOENT) {
+            log_line(LOG_ERROR, "cannot set aside the history file of %s: %s",
+                     dir, strerror(errno));
+
+        } else if (i == 0) {
+            log_line(LOG_ERROR, "the history file of %s cannot be used (%s); "
+                     "it is kept as %s", dir, why, strrchr(to, '/') + 1);
+        }
+    }
+}
+
+
+void
+store_checkpoint(store_t *s)
+{
+    store_db_t  *db;
+
+    for (db = s->first; db; db = db->next) {
+
+        if (db->dirty && !db->in_tx
+            && sqlite3_wal_checkpoint_v2(db->db, NULL,
+                                         SQLITE_CHECKPOINT_PASSIVE, NULL,
+                                         NULL) == SQLITE_OK)
+        {
+            db->dirty = false;
+        }
+    }
+}

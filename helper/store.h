@@ -1,0 +1,123 @@
+/*
+ * History files: HISTORY_PATH/<dir>/history.sqlite3, one per sandbox, and a
+ * bounded cache of open ones for the writer.  Of one thread.
+ */
+
+#ifndef STORE_H_INCLUDED
+#define STORE_H_INCLUDED
+
+#include "schema.h"
+#include "table.h"
+
+#include <sys/types.h>
+
+#define STORE_FILE     "history.sqlite3"
+#define STORE_HANDLES  128
+#define STORE_DIR_LEN  130      /* of a directory name, with NUL */
+#define STORE_FOLDS    16
+
+/* --- for readers -------------------------------------------------------- */
+
+/* Writes "BASE/<dir of the sandbox>/history.sqlite3"; the length, or 0 when
+ * it does not fit. */
+size_t store_path(char *dst, size_t size, const char *base, sb_str_t sandbox);
+/* The same for a directory name as found in BASE. */
+size_t store_dir_path(char *dst, size_t size, const char *base,
+    const char *dir);
+
+/* Opens a file for reading, with the settings of format 3.  Returns an SQLite
+ * code; *db is NULL on failure. */
+int store_open_read(const char *path, sqlite3 **db);
+
+/* --- the writer --------------------------------------------------------- */
+
+typedef struct store_s  store_t;
+
+/* A group of equal polls that may be counted into one event. */
+typedef struct {
+    char     event_id[37];
+    char     status[16];
+    char     type[64];
+    char     actor[256];        /* type, "\n", id */
+    int64_t  port;
+} store_fold_t;
+
+typedef struct store_db_s  store_db_t;
+
+struct store_db_s {
+    table_node_t    node;
+    char            dir[STORE_DIR_LEN];
+    sqlite3        *db;
+    sqlite3_stmt  **stmts;
+    unsigned        nstmts;
+
+    char           *sandbox;        /* identity, from history_meta */
+    char           *instance;
+    bool            fresh;          /* has no tables of ours yet */
+    uint64_t        applied;        /* everything up to this cursor is in it */
+    int64_t         next_seq;
+    store_fold_t    folds[STORE_FOLDS];     /* newest last */
+    unsigned        nfolds;
+
+    dev_t           dev;
+    ino_t           ino;
+    bool            dirty;          /* commits since the last checkpoint */
+    bool            in_tx;
+    unsigned        pins;
+    store_db_t     *prev, *next;    /* least recently used first */
+};
+
+/* `base` is HISTORY_PATH, or a path below /proc/self/fd.  `plain` tells that
+ * symbolic links in it must not be resolved by SQLite. */
+store_t *store_new(const char *base, unsigned handles, bool plain);
+void store_free(store_t *s);
+const char *store_base(const store_t *s);
+
+/* Is there a history file in that directory?  Asks the file system. */
+bool store_exists(store_t *s, const char *dir);
+/* Is there any? */
+bool store_any(store_t *s);
+
+/*
+ * The open file of a directory, opened (with `create`: made) when it is not in
+ * the cache.  NULL with an SQLite code in *rc.  A cached file that somebody
+ * removed or replaced is noticed: it is opened anew, SQLITE_NOTFOUND when it is
+ * gone.  The pointer is good until the next store_get(), unless pinned.
+ */
+store_db_t *store_get(store_t *s, const char *dir, bool create, int *rc);
+/* Closes a file, dropping what is known of it. */
+void store_drop(store_t *s, store_db_t *db);
+
+/* Reads identity, cursor, seq and folds again (after a rollback, or when the
+ * tables were made). */
+int store_load(store_db_t *db);
+
+int store_begin(store_db_t *db);
+/* Notes the cursor and commits; rolls back on failure. */
+int store_commit(store_db_t *db, uint64_t applied);
+/* Rolls back and reads again what was known. */
+void store_rollback(store_db_t *db);
+
+/* A prepared statement, by number; reset and ready to bind.  NULL on error. */
+sqlite3_stmt *store_stmt(store_db_t *db, unsigned n, const char *sql);
+/* Runs a statement that gives no rows, and resets it. */
+int store_run(sqlite3_stmt *st);
+
+/* Text that any reader can decode: bad UTF-8 and NUL become U+FFFD; NULL data
+ * is NULL. */
+void store_bind_text(sqlite3_stmt *st, int n, sb_str_t s);
+void store_bind_id(sqlite3_stmt *st, int n, const uint8_t id[16]);
+void store_bind_time(sqlite3_stmt *st, int n, uint64_t us);
+
+/* Renames a file that cannot be used, with its -wal and -shm, to
+ * history.sqlite3.WHY-TIME, so that a new one can begin. */
+void store_set_aside(store_t *s, const char *dir, const char *why);
+
+/* Checkpoints every open file with commits of its own. */
+void store_checkpoint(store_t *s);
+
+/* Is it a fault of this one file (set it aside) rather than of the machine
+ * (try again)? */
+bool store_broken(int rc);
+
+#endif /* STORE_H_INCLUDED */
