@@ -1,0 +1,642 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "execd.h"
+#include "url.h"
+
+
+#define RT_COMMANDS_MAX  4096   /* remembered; the oldest finished one goes */
+
+
+typedef struct rt_command_s  rt_command_t;
+
+struct rt_command_s {
+    rt_command_t     *next;
+    char              id[33];
+    char             *content;
+    bool              background;
+    bool              running;
+    int               exit_code;
+    char              error[64];
+    pid_t             pid;
+    int               pidfd;
+    int               out, err;     /* read ends; err -1 when merged */
+    int               log;          /* output of a background command */
+    struct timespec   started, finished;
+    uint64_t          start_ms;
+    uint64_t          timeout_ms;
+    rt_events_t      *events;       /* NULL: background */
+    unsigned          refs;         /* table, pump */
+};
+
+
+
+static pthread_mutex_t   rt_commands_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t    rt_commands_cond = PTHREAD_COND_INITIALIZER;
+static rt_command_t     *rt_commands;       /* newest first */
+static unsigned          rt_ncommands;
+
+
+static void
+rt_command_unref(rt_command_t *c)
+{
+    if (--c->refs != 0) {
+        return;
+    }
+
+    if (c->log != -1) {
+        close(c->log);
+    }
+
+    free(c->content);
+    free(c);
+}
+
+
+static rt_command_t *
+rt_command_find(const char *id)
+{
+    rt_command_t  *c;
+
+    for (c = rt_commands; c != NULL; c = c->next) {
+        if (strcmp(c->id, id) == 0) {
+            return c;
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+rt_command_store(rt_command_t *c)
+{
+    rt_command_t  **p, **oldest, *gone;
+
+    pthread_mutex_lock(&rt_commands_lock);
+
+    c->refs = 2;
+    c->next = rt_commands;
+    rt_commands = c;
+
+    if (++rt_ncommands > RT_COMMANDS_MAX) {
+        oldest = NULL;
+
+        for (p = &rt_commands; *p != NULL; p = &(*p)->next) {
+            if (!(*p)->running) {
+                oldest = p;
+            }
+        }
+
+        if (oldest != NULL) {
+            gone = *oldest;
+            *oldest = gone->next;
+            rt_ncommands--;
+            rt_command_unref(gone);
+        }
+    }
+
+    pthread_mutex_unlock(&rt_commands_lock);
+}
+
+
+static void
+rt_command_finished(rt_command_t *c, int status)
+{
+    char  text[64], code[16];
+    int   exit_code;
+
+    exit_code = rt_exit_text(status, text, sizeof(text));
+
+    pthread_mutex_lock(&rt_commands_lock);
+
+    c->exit_code = exit_code;
+    c->running = false;
+    clock_gettime(CLOCK_REALTIME, &c->finished);
+
+    if (exit_code != 0) {
+        memcpy(c->error, text, sizeof(text));
+    }
+
+    pthread_cond_broadcast(&rt_commands_cond);
+    pthread_mutex_unlock(&rt_commands_lock);
+
+    if (c->events == NULL) {
+        return;
+    }
+
+    if (exit_code != 0) {
+        snprintf(code, sizeof(code), "%d", exit_code);
+        rt_events_error(c->events, code, text);
+
+    } else {
+        exit_code = (int) (rt_ms() - c->start_ms);
+        rt_events_complete(c->events, exit_code > 0 ? exit_code : 1);
+    }
+}
+
+
+/* Reads once.  false: nothing there, the end, or an error (then *fd is closed
+ * and -1). */
+
+static bool
+rt_command_read(rt_command_t *c, int *fd, rt_lines_t *lines,
+    const char *type, bool finished)
+{
+    char     buf[65536];
+    ssize_t  n, w, off;
+
+    n = read(*fd, buf, sizeof(buf));
+
+    if (n == -1 && (errno == EAGAIN || errno == EINTR)) {
+        return false;
+    }
+
+    if (n <= 0) {
+        close(*fd);
+        *fd = -1;
+        return false;
+    }
+
+    if (c->log != -1) {
+        for (off = 0; off < n; off += w) {
+            w = write(c->log, buf + off, (size_t) (n - off));
+
+            if (w <= 0) {
+                break;
+            }
+        }
+    }
+
+    if (c->events != NULL && !finished) {
+        rt_lines_feed(lines, buf, (size_t) n, c->events, type);
+    }
+
+    return true;
+}
+
+
+/* Under the lock, so that nobody signals a group whose number is free. */
+
+static bool
+rt_command_reap(rt_command_t *c, int *status)
+{
+    bool  done;
+
+    pthread_mutex_lock(&rt_commands_lock);
+
+    done = waitpid(c->pid, status, WNOHANG) == c->pid;
+
+    if (done) {
+        c->pid = 0;
+    }
+
+    pthread_mutex_unlock(&rt_commands_lock);
+
+    return done;
+}
+
+
+static void *
+rt_command_pump(void *data)
+{
+    int            status, wait;
+    bool           killed, finished;
+    uint64_t       now, deadline;
+    rt_lines_t     out, err;
+    rt_command_t  *c;
+    struct pollfd  p[3];
+
+    c = data;
+    memset(&out, 0, sizeof(out));
+    memset(&err, 0, sizeof(err));
+    killed = finished = false;
+    deadline = c->timeout_ms ? c->start_ms + c->timeout_ms : 0;
+
+    while (!finished || c->out != -1 || c->err != -1) {
+        p[0].fd = c->out;
+        p[1].fd = c->err;
+        p[2].fd = finished ? -1 : c->pidfd;
+        p[0].events = p[1].events = p[2].events = POLLIN;
+        p[0].revents = p[1].revents = p[2].revents = 0;
+        wait = -1;
+
+        if (deadline != 0 && !killed && !finished) {
+            now = rt_ms();
+
+            if (now >= deadline) {
+                kill(-c->pid, SIGKILL);
+                killed = true;
+
+            } else {
+                wait = (int) (deadline - now < 60000 ? deadline - now
+                                                     : 60000);
+            }
+        }
+
+        if (poll(p, 3, wait) == -1 && errno != EINTR) {
+            break;
+        }
+
+        if (p[0].revents) {
+            rt_command_read(c, &c->out, &out, "stdout", finished);
+        }
+
+        if (p[1].revents) {
+            rt_command_read(c, &c->err, &err, "stderr", finished);
+        }
+
+        if (p[2].revents && rt_command_reap(c, &status)) {
+
+            /* what the process itself wrote is in the pipes now; what its
+             * children write later belongs to no answer */
+
+            while (c->out != -1
+                   && rt_command_read(c, &c->out, &out, "stdout", false))
+            {
+                /* void */
+            }
+
+            while (c->err != -1
+                   && rt_command_read(c, &c->err, &err, "stderr", false))
+            {
+                /* void */
+            }
+
+            if (c->events != NULL) {
+                rt_lines_flush(&out, c->events, "stdout");
+                rt_lines_flush(&err, c->events, "stderr");
+            }
+
+            finished = true;
+            rt_command_finished(c, status);
+
+            if (c->events != NULL) {
+                rt_events_close(c->events);
+                rt_events_release(c->events);
+                c->events = NULL;
+            }
+        }
+    }
+
+    sb_buf_free(&out.buf);
+    sb_buf_free(&err.buf);
+    close(c->pidfd);
+
+    pthread_mutex_lock(&rt_commands_lock);
+    rt_command_unref(c);
+    pthread_mutex_unlock(&rt_commands_lock);
+
+    return NULL;
+}
+
+
+static int
+rt_command_log(void)
+{
+    int  fd;
+
+    fd = open("/tmp", O_TMPFILE|O_RDWR|O_CLOEXEC|O_APPEND, 0600);
+
+    return fd != -1 ? fd : memfd_create("output", MFD_CLOEXEC);
+}
+
+
+static bool
+rt_command_start(rt_command_t *c, const rt_run_t *run)
+{
+    int         out[2], err[2], e;
+    char       *argv[4];
+    char      **env;
+    rt_spawn_t  s;
+
+    out[0] = out[1] = err[0] = err[1] = -1;
+    env = rt_env_make(run->envs);
+    e = ENOMEM;
+
+    if (env == NULL || pipe2(out, O_CLOEXEC) == -1
+        || (!run->background && pipe2(err, O_CLOEXEC) == -1))
+    {
+        e = errno;
+        goto failed;
+    }
+
+    argv[0] = (char *) (uintptr_t) rt_shell();
+    argv[1] = (char *) (uintptr_t) "-c";
+    argv[2] = c->content;
+    argv[3] = NULL;
+
+    memset(&s, 0, sizeof(s));
+    s.argv = argv;
+    s.env = env;
+    s.cwd = run->cwd;
+    s.in = s.fd3 = s.fd4 = -1;
+    s.out = out[1];
+    s.err = run->background ? out[1] : err[1];
+    s.has_cred = run->has_cred;
+    s.uid = run->uid;
+    s.gid = run->gid;
+    s.groups = (gid_t *) (uintptr_t) run->groups;
+    s.ngroups = run->ngroups;
+
+    c->pid = rt_spawn(&s);
+
+    if (c->pid == -1) {
+        e = errno;
+        goto failed;
+    }
+
+    c->pidfd = (int) syscall(SYS_pidfd_open, c->pid, 0);
+
+    if (c->pidfd == -1) {
+        e = errno;
+        kill(-c->pid, SIGKILL);
+        waitpid(c->pid, NULL, 0);
+        goto failed;
+    }
+
+    close(out[1]);
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    c->out = out[0];
+
+    if (err[1] != -1) {
+        close(err[1]);
+        fcntl(err[0], F_SETFL, O_NONBLOCK);
+        c->err = err[0];
+    }
+
+    rt_env_free(env);
+
+    return true;
+
+failed:
+
+    close(out[0]);
+    close(out[1]);
+    close(err[0]);
+    close(err[1]);
+    rt_env_free(env);
+    errno = e;
+
+    return false;
+}
+
+
+bool
+rt_thread(void *(*f)(void *), void *data)
+{
+    int             rc;
+    pthread_t       t;
+    pthread_attr_t  attr;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, 512 * 1024);
+    rc = pthread_create(&t, &attr, f, data);
+    pthread_attr_destroy(&attr);
+
+    return rc == 0;
+}
+
+
+void
+rt_command_execute(rt_req_t *r, const rt_run_t *run)
+{
+    char          text[128];
+    rt_events_t  *e;
+    rt_command_t *c;
+
+    c = calloc(1, sizeof(rt_command_t));
+    e = rt_events_new(r, run->grace_ms);
+
+    if (c == NULL || e == NULL
+        || (c->content = strndup(run->command.data, run->command.len))
+           == NULL)
+    {
+        abort();
+    }
+
+    rt_id32(c->id);
+    c->background = run->background;
+    c->running = true;
+    c->out = c->err = c->log = c->pidfd = -1;
+    c->timeout_ms = (uint64_t) run->timeout_ms;
+    c->start_ms = rt_ms();
+    clock_gettime(CLOCK_REALTIME, &c->started);
+
+    if (run->background) {
+        c->log = rt_command_log();
+    }
+
+    if (!rt_command_start(c, run)) {
+        snprintf(text, sizeof(text), "fork/exec %s: %s", rt_shell(),
+                 strerror(errno));
+
+        if (run->background) {
+            rt_events_release(e);
+            rt_events_release(e);
+            rt_fail(r, 500, "RUNTIME_ERROR", "the command did not start: %s",
+                    text);
+
+        } else {
+            rt_events_text(e, "init", sb_str(c->id, 32));
+            rt_events_error(e, text, text);
+            rt_events_close(e);
+            rt_events_release(e);
+            rt_events_reply(r, e);
+        }
+
+        c->refs = 1;
+        rt_command_unref(c);
+        return;
+    }
+
+    rt_events_text(e, "init", sb_str(c->id, 32));
+
+    if (run->background) {
+        rt_events_complete(e, (int64_t) (rt_ms() - c->start_ms));
+        rt_events_close(e);
+        rt_events_release(e);
+
+    } else {
+        c->events = e;
+    }
+
+    rt_command_store(c);
+
+    if (!rt_thread(rt_command_pump, c)) {
+        abort();
+    }
+
+    rt_events_reply(r, e);
+}
+
+
+void
+rt_command_interrupt(rt_req_t *r)
+{
+    char             *id;
+    pid_t             pid;
+    bool              done;
+    rt_command_t     *c;
+    struct timespec   until;
+
+    id = rt_query_get(r->query, "id");
+
+    if (id == NULL || id[0] == '\0') {
+        rt_fail(r, 400, "MISSING_QUERY", "missing query parameter 'id'");
+        free(id);
+        return;
+    }
+
+    pthread_mutex_lock(&rt_commands_lock);
+
+    c = rt_command_find(id);
+    pid = c != NULL && c->running ? c->pid : 0;
+
+    if (pid != 0) {
+        c->refs++;
+        kill(-pid, SIGTERM);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 3;
+
+        while (c->running
+               && pthread_cond_timedwait(&rt_commands_cond,
+                                         &rt_commands_lock, &until) == 0)
+        {
+            /* void */
+        }
+
+        done = !c->running;
+
+        if (!done && c->pid != 0) {
+            kill(-c->pid, SIGKILL);
+        }
+
+        rt_command_unref(c);
+    }
+
+    pthread_mutex_unlock(&rt_commands_lock);
+
+    if (pid == 0) {
+        rt_fail(r, 500, "RUNTIME_ERROR", "no running command has the id %s",
+                id);
+
+    } else {
+        rt_ok(r);
+    }
+
+    free(id);
+}
+
+
+void
+rt_command_status(rt_req_t *r, const char *id)
+{
+    sb_buf_t       b;
+    rt_command_t  *c;
+
+    memset(&b, 0, sizeof(b));
+    b.max = RT_BODY_MAX * 2;
+
+    pthread_mutex_lock(&rt_commands_lock);
+
+    c = rt_command_find(id);
+
+    if (c == NULL) {
+        pthread_mutex_unlock(&rt_commands_lock);
+        rt_fail(r, 404, "INVALID_REQUEST_BODY", "command not found: %s", id);
+        return;
+    }
+
+    sb_buf_printf(&b, "{\"id\":\"%s\",\"content\":", c->id);
+    rt_go_write(&b, sb_str(c->content, strlen(c->content)));
+    sb_buf_printf(&b, ",\"running\":%s", c->running ? "true" : "false");
+
+    if (!c->running) {
+        sb_buf_printf(&b, ",\"exit_code\":%d", c->exit_code);
+
+        if (c->error[0] != '\0') {
+            sb_buf_printf(&b, ",\"error\":\"%s\"", c->error);
+        }
+    }
+
+    sb_buf_printf(&b, ",\"started_at\":");
+    rt_go_time(&b, c->started.tv_sec, (uint32_t) c->started.tv_nsec);
+
+    if (!c->running) {
+        sb_buf_printf(&b, ",\"finished_at\":");
+        rt_go_time(&b, c->finished.tv_sec, (uint32_t) c->finished.tv_nsec);
+    }
+
+    sb_buf_add_c(&b, '}');
+
+    pthread_mutex_unlock(&rt_commands_lock);
+
+    rt_json(r, 200, &b);
+}
+
+
+void
+rt_command_logs(rt_req_t *r, const char *id)
+{
+    int            log;
+    char          *s, *end;
+    int64_t        cursor;
+    struct stat    st;
+    rt_command_t  *c;
+
+    s = rt_query_get(r->query, "cursor");
+    cursor = 0;
+
+    if (s != NULL) {
+        errno = 0;
+        cursor = strtoll(s, &end, 10);
+
+        if (errno != 0 || end == s || *end != '\0') {
+            cursor = 0;
+        }
+    }
+
+    free(s);
+    log = -1;
+
+    pthread_mutex_lock(&rt_commands_lock);
+
+    c = rt_command_find(id);
+
+    if (c != NULL && c->log != -1) {
+        log = dup(c->log);
+    }
+
+    pthread_mutex_unlock(&rt_commands_lock);
+
+    if (log == -1 || cursor < 0 || fstat(log, &st) == -1) {
+        close(log);
+        rt_fail(r, 400, "INVALID_REQUEST_BODY", c == NULL
+                ? "command not found: %s"
+                : "command %s has no log: only background commands have",
+                id);
+        return;
+    }
+
+    if (cursor > st.st_size) {
+        st.st_size = cursor;
+    }
+
+    rt_outf(r, "Execd-Commands-Tail-Cursor", "%lld", (long long) st.st_size);
+    rt_out(r, "Content-Type", "text/plain; charset=utf-8");
+    rt_reply_fd(r, 200, log, (uint64_t) cursor,
+                (uint64_t) (st.st_size - cursor));
+}

@@ -1,0 +1,74 @@
+/*
+ * The lifecycle side: what OpenSandbox's server answers
+ * (reference/opensandbox-api.md 1 and 2).
+ */
+
+#ifndef RT_LIFECYCLE_H_INCLUDED
+#define RT_LIFECYCLE_H_INCLUDED
+
+#include "box.h"
+#include "http.h"
+#include "json.h"
+
+extern const rt_app_t  rt_lifecycle;
+
+/* Before serving; key NULL: nothing is checked. */
+void rt_lifecycle_init(const char *address, uint16_t port, const char *key);
+
+/* --- answers --- */
+
+/* Date, server and X-Request-ID, as on every answer. */
+void rt_lc_decorate(rt_req_t *r);
+/* JSON; takes b's memory. */
+void rt_lc_json(rt_req_t *r, unsigned status, sb_buf_t *b);
+void rt_lc_empty(rt_req_t *r, unsigned status);
+/* {"code","message"} */
+void rt_lc_fail(rt_req_t *r, unsigned status, const char *code,
+    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* 404 for an unknown id */
+void rt_lc_unknown(rt_req_t *r, sb_str_t id);
+
+/* A validation answer of FastAPI, 422.  loc is JSON without the brackets, such
+ * as "\"body\",\"timeout\""; input and ctx are JSON or NULL. */
+void rt_lc_invalid(rt_req_t *r, const char *type, const char *loc,
+    const char *msg, const char *input, const char *ctx);
+
+/* The body as a JSON object; NULL when 422 was answered. */
+sb_jdoc_t *rt_lc_body(rt_req_t *r);
+
+/* A string in quotes, UTF-8 as it is. */
+void rt_lc_str(sb_buf_t *b, sb_str_t s);
+/* A time in quotes. */
+void rt_lc_time(sb_buf_t *b, uint64_t us);
+
+/* --- operations --- */
+
+void rt_lc_create(rt_req_t *r);
+void rt_lc_list(rt_req_t *r);
+void rt_lc_metadata(rt_req_t *r, rt_box_t *b);
+void rt_lc_diagnostics(rt_req_t *r, rt_box_t *b, const char *what);
+/* Begins to forward a request of a proxy route; leaves r unanswered when it
+ * is to be refused once its body is there. */
+void rt_lc_proxy_begin(rt_req_t *r);
+void rt_lc_proxy_refused(rt_req_t *r);
+
+/* Appends the Sandbox object; created: that of the create answer. */
+void rt_lc_box(sb_buf_t *b, const rt_box_t *box, bool created);
+/* Whether a metadata label may be set; else 400 was answered. */
+bool rt_lc_label_ok(rt_req_t *r, sb_str_t key, sb_str_t value);
+/* Sets (value NULL: removes) one.  false: too many. */
+bool rt_lc_label_set(rt_box_t *b, sb_str_t key, const sb_str_t *value);
+
+/* Pieces of /sandboxes/{id}/proxy/{port}/rest with the optional /v1, on the
+ * decoded path. */
+typedef struct {
+    sb_str_t     id;
+    sb_str_t     port;
+    const char  *rest;      /* "" or beginning with `/` */
+} rt_lc_route_t;
+
+bool rt_lc_is_proxy(const rt_req_t *r, rt_lc_route_t *route);
+/* A port of one to five figures behind any zeros, or 0. */
+uint16_t rt_lc_port(sb_str_t text);
+
+#endif /* RT_LIFECYCLE_H_INCLUDED */

@@ -1,0 +1,319 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "multipart.h"
+
+
+#define RT_HEAD_MAX   (16 * 1024)
+#define RT_LINE_REST  256       /* blanks behind a boundary */
+
+
+/* Value of a parameter of a header field: `; name=token` or `"quoted"`.
+ * Returns its length, or -1 when it is not there or does not fit. */
+
+static int
+rt_param(const char *field, const char *name, char *dst, size_t max)
+{
+    bool         hit;
+    size_t       n, len;
+    const char  *p;
+
+    len = strlen(name);
+    p = strchr(field, ';');
+
+    while (p != NULL) {
+        p += 1 + strspn(p + 1, " \t\r\n");
+        hit = strncasecmp(p, name, len) == 0 && p[len] == '=';
+        p += strcspn(p, "=;");
+
+        if (*p != '=') {
+            p = *p == ';' ? p : NULL;
+            continue;
+        }
+
+        n = 0;
+        p++;
+
+        if (*p == '"') {
+            for (p++; *p != '\0' && *p != '"'; p++) {
+                if (*p == '\\' && (p[1] == '"' || p[1] == '\\')) {
+                    p++;
+                }
+
+                if (hit && n < max - 1) {
+                    dst[n++] = *p;
+                }
+            }
+
+        } else {
+            for ( /* void */ ; *p != '\0' && *p != ';' && *p != ' '; p++) {
+                if (hit && n < max - 1) {
+                    dst[n++] = *p;
+                }
+            }
+        }
+
+        if (hit) {
+            dst[n] = '\0';
+            return n == max - 1 ? -1 : (int) n;
+        }
+
+        p = strchr(p, ';');
+    }
+
+    return -1;
+}
+
+
+bool
+rt_multipart_init(rt_multipart_t *m, const char *content_type,
+    const rt_parts_t *parts)
+{
+    char  boundary[72];
+
+    memset(m, 0, sizeof(rt_multipart_t));
+    m->parts = *parts;
+    m->buf.max = 1024 * 1024;
+    m->state = RT_PART_FAILED;
+
+    if (content_type == NULL
+        || strncasecmp(content_type, "multipart/form-data", 19) != 0
+        || rt_param(content_type, "boundary", boundary, sizeof(boundary))
+           < 1)
+    {
+        return false;
+    }
+
+    m->delim_len = (size_t) snprintf(m->delim, sizeof(m->delim), "\r\n--%s",
+                                     boundary);
+
+    /* so that a boundary at the very beginning is found as any other */
+
+    if (sb_buf_add(&m->buf, "\r\n", 2) != SB_OK) {
+        return false;
+    }
+
+    m->state = RT_PART_PREAMBLE;
+
+    return true;
+}
+
+
+static void
+rt_multipart_drop(rt_multipart_t *m, size_t n)
+{
+    m->buf.len -= n;
+    memmove(m->buf.data, m->buf.data + n, m->buf.len);
+}
+
+
+static bool
+rt_multipart_out(rt_multipart_t *m, size_t n)
+{
+    bool    ok;
+    size_t  skip;
+
+    skip = m->skip < n ? m->skip : n;
+    m->skip -= skip;
+
+    ok = m->state != RT_PART_BODY || n == skip
+         || m->parts.content(m->parts.data, m->buf.data + skip, n - skip);
+
+    rt_multipart_drop(m, n);
+
+    return ok;
+}
+
+
+/* Looks at what follows a delimiter: 1 next part, 2 the end, 0 more bytes are
+ * needed, -1 it is no delimiter.  *n is the length of all of it. */
+
+static int
+rt_multipart_after(const rt_multipart_t *m, size_t at, size_t *n)
+{
+    size_t       left;
+    const char  *p, *q;
+
+    p = m->buf.data + at + m->delim_len;
+    left = m->buf.len - at - m->delim_len;
+
+    if (left >= 2 && p[0] == '-' && p[1] == '-') {
+        *n = m->delim_len + 2;
+        return 2;
+    }
+
+    for (q = p; q < p + left && (*q == ' ' || *q == '\t'); q++) { }
+
+    if (q - p > RT_LINE_REST) {
+        return -1;
+    }
+
+    if (q + 1 < p + left && q[0] == '\r' && q[1] == '\n') {
+        *n = m->delim_len + (size_t) (q - p) + 2;
+        return 1;
+    }
+
+    if (q == p + left || (q == p && left == 1 && *q == '-')
+        || (q + 1 == p + left && *q == '\r'))
+    {
+        return 0;
+    }
+
+    return -1;
+}
+
+
+/* In the preamble and in a body.  1: the state changed, 0: more is needed. */
+
+static int
+rt_multipart_scan(rt_multipart_t *m)
+{
+    int     after;
+    char   *hit;
+    size_t  from, at, n;
+
+    for (from = 0; from < m->buf.len; from = at + 1) {
+        hit = memmem(m->buf.data + from, m->buf.len - from, m->delim,
+                     m->delim_len);
+
+        if (hit == NULL) {
+            break;
+        }
+
+        at = (size_t) (hit - m->buf.data);
+        after = rt_multipart_after(m, at, &n);
+
+        if (after == -1) {
+            continue;
+        }
+
+        if (!rt_multipart_out(m, at)) {
+            return -1;
+        }
+
+        if (after == 0) {
+            return 0;
+        }
+
+        rt_multipart_drop(m, n);
+        m->skip = 0;
+        m->state = after == 2 ? RT_PART_DONE : RT_PART_HEAD;
+
+        return 1;
+    }
+
+    if (m->buf.len > m->delim_len) {
+        if (!rt_multipart_out(m, m->buf.len - m->delim_len)) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+rt_multipart_head(rt_multipart_t *m)
+{
+    int     rc;
+    char   *end, *line, *next, name[256], filename[4096];
+    size_t  n;
+
+    if (m->buf.len >= 2 && memcmp(m->buf.data, "\r\n", 2) == 0) {
+        n = 2;
+
+    } else {
+        end = memmem(m->buf.data, m->buf.len, "\r\n\r\n", 4);
+
+        if (end == NULL) {
+            return m->buf.len > RT_HEAD_MAX ? -1 : 0;
+        }
+
+        n = (size_t) (end - m->buf.data) + 4;
+    }
+
+    name[0] = filename[0] = '\0';
+    m->buf.data[n - 2] = '\0';
+
+    for (line = m->buf.data; line != NULL && *line != '\0'; line = next) {
+        next = strstr(line, "\r\n");
+
+        if (next != NULL) {
+            *next = '\0';
+            next += 2;
+        }
+
+        if (strncasecmp(line, "Content-Disposition:", 20) == 0) {
+            if (rt_param(line, "name", name, sizeof(name)) < 0) {
+                name[0] = '\0';
+            }
+
+            if (rt_param(line, "filename", filename, sizeof(filename)) < 0) {
+                filename[0] = '\0';
+            }
+        }
+    }
+
+    rc = m->parts.part(m->parts.data, name, filename) ? 1 : -1;
+    rt_multipart_drop(m, n);
+    m->state = RT_PART_BODY;
+
+    /* The boundary behind an empty part uses the line end of the head: give
+     * every part one of its own that does not count as content. */
+
+    if (sb_buf_add(&m->buf, "  ", 2) != SB_OK) {
+        return -1;
+    }
+
+    memmove(m->buf.data + 2, m->buf.data, m->buf.len - 2);
+    memcpy(m->buf.data, "\r\n", 2);
+    m->skip = 2;
+
+    return rc;
+}
+
+
+bool
+rt_multipart_feed(rt_multipart_t *m, const char *p, size_t n)
+{
+    int     rc;
+    size_t  run;
+
+    while (n > 0 && m->state != RT_PART_FAILED && m->state != RT_PART_DONE) {
+        run = n < 65536 ? n : 65536;
+
+        if (sb_buf_add(&m->buf, p, run) != SB_OK) {
+            m->state = RT_PART_FAILED;
+            break;
+        }
+
+        p += run;
+        n -= run;
+
+        do {
+            rc = m->state == RT_PART_HEAD ? rt_multipart_head(m)
+                                          : rt_multipart_scan(m);
+        } while (rc == 1 && m->state != RT_PART_DONE);
+
+        if (rc == -1) {
+            m->state = RT_PART_FAILED;
+        }
+    }
+
+    return m->state != RT_PART_FAILED;
+}
+
+
+bool
+rt_multipart_done(const rt_multipart_t *m)
+{
+    return m->state == RT_PART_DONE;
+}
+
+
+void
+rt_multipart_free(rt_multipart_t *m)
+{
+    sb_buf_free(&m->buf);
+}
