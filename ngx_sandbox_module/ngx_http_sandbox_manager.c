@@ -630,12 +630,18 @@ ngx_http_sandbox_manager_compare(ngx_http_sandbox_manager_t *m)
     buf[n] = '\0';
     last = buf + n;
 
+    /* an interpreter may stand before the program */
+
+    i = 0;
     same = 1;
     ours = 0;
 
-    for (p = buf, i = 0; p < last; p += ngx_strlen(p) + 1, i++) {
+    for (p = buf; p < last; p += ngx_strlen(p) + 1) {
 
-        if (i >= m->argc || ngx_strcmp(p, m->argv[i]) != 0) {
+        if (i < m->argc && ngx_strcmp(p, m->argv[i]) == 0) {
+            i++;
+
+        } else if (i) {
             same = 0;
         }
 
