@@ -13,6 +13,7 @@
 #include <ngx_http.h>
 
 #include "operation.h"
+#include "operation_table.h"
 #include "request.h"
 #include "multipart.h"
 #include "stream.h"

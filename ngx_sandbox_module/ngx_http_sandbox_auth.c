@@ -660,9 +660,6 @@ ngx_http_sandbox_kill(ngx_table_elt_t *h)
 static ngx_uint_t
 ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf, ngx_str_t *value)
 {
-    u_char    *p, *last;
-    ngx_str_t  v;
-
     if (lcf->api_key.len && value->len >= lcf->api_key.len
         && ngx_strlcasestrn(value->data, value->data + value->len,
                             lcf->api_key.data, lcf->api_key.len - 1)
@@ -671,31 +668,9 @@ ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf, ngx_str_t *value)
         return 1;
     }
 
-    /* "Bearer TOKEN", "name=TOKEN; ...": any word of it */
+    /* "Bearer TOKEN", "name=TOKEN; ...": wherever it stands */
 
-    p = value->data;
-    last = p + value->len;
-
-    while (p < last) {
-
-        v.data = p;
-
-        while (p < last && *p != ' ' && *p != ';' && *p != ',' && *p != '='
-               && *p != '"' && *p != '\t')
-        {
-            p++;
-        }
-
-        v.len = p - v.data;
-
-        if (sb_token_like(ngx_http_sandbox_str(&v))) {
-            return 1;
-        }
-
-        p++;
-    }
-
-    return 0;
+    return sb_token_like(ngx_http_sandbox_str(value));
 }
 
 

@@ -749,7 +749,7 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
             reason = gone ? "client_disconnected" : "upstream_cut";
 
             if (gone && ctx->command_id.len
-                && ngx_strcmp(ctx->op->name, "command.execute") == 0)
+                && sb_op_index(ctx->op) == SB_OP_COMMAND_EXECUTE)
             {
                 /* execd goes on without the client */
                 sb_frame_put(w, SB_T_DETACHED, sb_lit(""));

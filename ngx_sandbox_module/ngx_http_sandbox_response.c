@@ -119,7 +119,7 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
     }
 
     if (lcf->endpoints != NGX_HTTP_SANDBOX_ENDPOINTS_OFF
-        && ngx_strcmp(ctx->op->name, "endpoint.get") == 0)
+        && sb_op_index(ctx->op) == SB_OP_ENDPOINT_GET)
     {
         rc = ngx_http_sandbox_rewrite_header(r, ctx);
 
@@ -273,11 +273,11 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
         } else if (ctx->upstream_status < NGX_HTTP_SPECIAL_RESPONSE) {
 
-            if (ngx_strcmp(ctx->op->name, "sandbox.delete") == 0) {
+            if (sb_op_index(ctx->op) == SB_OP_SANDBOX_DELETE) {
                 ngx_http_sandbox_endpoint_gone(mcf, ctx->route.sandbox);
 
-            } else if (ngx_strcmp(ctx->op->name, "sandbox.pause") == 0
-                       || ngx_strcmp(ctx->op->name, "sandbox.resume") == 0)
+            } else if (sb_op_index(ctx->op) == SB_OP_SANDBOX_PAUSE
+                       || sb_op_index(ctx->op) == SB_OP_SANDBOX_RESUME)
             {
                 ngx_http_sandbox_endpoint_drop(mcf, ctx->route.sandbox, 0);
             }
@@ -336,7 +336,7 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     if (ctx->mode != NGX_HTTP_SANDBOX_OFF
         && ctx->upstream_status == NGX_HTTP_OK
-        && ngx_strcmp(ctx->op->name, "file.read") == 0)
+        && sb_op_index(ctx->op) == SB_OP_FILE_READ)
     {
         ctx->digest = sb_sha256_new();
         if (ctx->digest == NULL) {
