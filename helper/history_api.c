@@ -50,6 +50,42 @@ static const history_arg_t  history_args_output[] = {
     { .name = NULL }
 };
 
+static const history_arg_t  history_args_config_set[] = {
+    { "--config-file", 0, HISTORY_ARG_TEXT, true, false, NULL },
+    { "--expected-revision", 0, HISTORY_ARG_INT, true, false, NULL },
+    { .name = NULL }
+};
+
+static const history_arg_t  history_args_ack[] = {
+    { "--consumer-id", 0, HISTORY_ARG_TEXT, true, false, NULL },
+    { "--seq", 0, HISTORY_ARG_INT, true, false, NULL },
+    { .name = NULL }
+};
+
+static const history_arg_t  history_args_cleanup[] = {
+    { "--max-bytes", 0, HISTORY_ARG_INT, true, false, NULL },
+    { "--overflow-policy", 0, HISTORY_ARG_TEXT, true, false,
+      "delete_oldest|stop_recording|fail_operation" },
+    { "--ttl-days", 0, HISTORY_ARG_INT, false, false, NULL },
+    { "--if-due", 0, HISTORY_ARG_FLAG, false, false, NULL },
+    { "--min-interval-seconds", 0, HISTORY_ARG_INT, false, false, NULL },
+    { "--consumer-active-ttl-days", 0, HISTORY_ARG_INT, false, false, NULL },
+    { .name = NULL }
+};
+
+static const history_arg_t  history_args_lease[] = {
+    { "--resource-key", 0, HISTORY_ARG_TEXT, true, false, NULL },
+    { "--owner-id", 0, HISTORY_ARG_TEXT, true, false, NULL },
+    { "--ttl-ms", 0, HISTORY_ARG_INT, true, false, NULL },
+    { .name = NULL }
+};
+
+static const history_arg_t  history_args_release[] = {
+    { "--resource-key", 0, HISTORY_ARG_TEXT, true, false, NULL },
+    { "--owner-id", 0, HISTORY_ARG_TEXT, true, false, NULL },
+    { .name = NULL }
+};
+
 
 const history_command_t  history_api_commands[] = {
     { "init", " --identity-file FILE", history_args_init, true,
@@ -78,6 +114,31 @@ const history_command_t  history_api_commands[] = {
       " --event-id ID\n                           --stream {stdout,stderr}\n"
       "                           [--after-chunk N]",
       history_args_output, false, history_api_output },
+
+    { "config-set", " --config-file FILE --expected-revision N",
+      history_args_config_set, true, history_api_config_set },
+
+    { "ack", " --consumer-id ID --seq N", history_args_ack, true,
+      history_api_ack },
+
+    { "cleanup",
+      " --max-bytes N\n"
+      "                       --overflow-policy {delete_oldest,"
+      "stop_recording,\n"
+      "                                          fail_operation}\n"
+      "                       [--ttl-days N] [--if-due]\n"
+      "                       [--min-interval-seconds N]\n"
+      "                       [--consumer-active-ttl-days N]",
+      history_args_cleanup, true, history_api_cleanup },
+
+    { "lease-acquire", " --resource-key KEY --owner-id ID --ttl-ms N",
+      history_args_lease, true, history_api_lease_acquire },
+
+    { "lease-renew", " --resource-key KEY --owner-id ID --ttl-ms N",
+      history_args_lease, true, history_api_lease_renew },
+
+    { "lease-release", " --resource-key KEY --owner-id ID",
+      history_args_release, true, history_api_lease_release },
 
     { .name = NULL }
 };

@@ -1,5 +1,5 @@
-/* The writing subcommands of the published helper: init and apply (history
- * format 8.2, 8.4, 9), and what they share. */
+/* The writing subcommands of the published helper (history format 7.2, 8, 9,
+ * 12, 13), and what they share.  All refuse a file that a gateway writes. */
 
 #ifndef HISTORY_API_WRITE_H_INCLUDED
 #define HISTORY_API_WRITE_H_INCLUDED
@@ -8,6 +8,12 @@
 
 bool history_api_init(history_call_t *call);
 bool history_api_apply(history_call_t *call);
+bool history_api_ack(history_call_t *call);
+bool history_api_config_set(history_call_t *call);
+bool history_api_cleanup(history_call_t *call);
+bool history_api_lease_acquire(history_call_t *call);
+bool history_api_lease_renew(history_call_t *call);
+bool history_api_lease_release(history_call_t *call);
 
 /* The three keys that say whose file it is. */
 extern const char *const  history_identity_keys[3];
