@@ -242,6 +242,39 @@ is((stat $g->data . '/nginx/upstream.key')[2] & 0777, 0600, 'is kept closely');
 is($g->stop('INT'), 0, 'INT ends it too');
 
 
+# --- TLS, on an address that needs it
+
+system('openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-quiet',
+       '-days', 2, '-subj', '/CN=localhost', '-keyout', "$tmp/tls.key",
+       '-out', "$tmp/tls.pem") == 0 or die "openssl fails\n";
+
+$g = SandboxGateway->new(args => [ @upstream, '--listen', '0.0.0.0',
+    '--tls-cert', "$tmp/tls.pem", '--tls-key', "$tmp/tls.key",
+    '--host', 'gw.example' ])->start;
+is($g->line('Console'), 'https://gw.example:' . $g->port . '/console/',
+   'https, by its name');
+
+my @curl = ('curl', '-s', '-o', '/dev/null', '-m', 10, '-w',
+            '%{http_code} %{http_version}', '--noproxy', '*', '--cacert',
+            "$tmp/tls.pem", '-H', 'OPEN-SANDBOX-API-KEY: ' . $g->token);
+
+sub curl { open my $c, '-|', @curl, @_ or die "curl: $!\n"; return scalar <$c> }
+
+is(curl('https://localhost:' . $g->port . '/v1/sandboxes'), '200 2', 'HTTP/2');
+is(curl('--http1.1', 'https://localhost:' . $g->port . '/v1/sandboxes'),
+   '200 1.1', 'HTTP/1.1');
+is(curl('http://localhost:' . $g->port . '/v1/sandboxes'), '400 1.1',
+   'nothing in clear');
+is(curl('-k', '-H', 'Host: gw.example',
+        'https://127.0.0.1:' . $g->port . '/v1/sandboxes'), '200 2',
+   'for the name of --host');
+is(curl('-k', '-H', 'Host: other.example',
+        'https://127.0.0.1:' . $g->port . '/v1/sandboxes'), '421 2',
+   'for no other');
+is($g->stop, 0, 'and ends');
+is(join("\n", $g->bad_lines), '', 'no alert');
+
+
 # --- another configuration
 
 my $own = SandboxGateway->new(args => \@upstream);
