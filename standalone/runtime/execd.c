@@ -68,6 +68,11 @@ static const rt_route_t  rt_routes[] = {
     { "GET", "/metrics", rt_metrics, NULL },
     { "GET", "/metrics/watch", rt_metrics_watch, NULL },
 
+    { "POST", "/pty", rt_pty_create, NULL },
+    { "GET", "/pty/*", NULL, rt_pty_status },
+    { "DELETE", "/pty/*", NULL, rt_pty_delete },
+    { "GET", "/pty/*/ws", NULL, rt_pty_ws },
+
 };
 
 
