@@ -176,6 +176,27 @@ fetch_failed(fetch_job_t *job, const char *why)
 }
 
 
+/* Called by libcurl about once a second: not zero ends the transfer. */
+static int
+fetch_progress(void *data, curl_off_t dt, curl_off_t dn, curl_off_t ut,
+    curl_off_t un)
+{
+    bool      stop;
+    fetch_t  *f = data;
+
+    (void) dt;
+    (void) dn;
+    (void) ut;
+    (void) un;
+
+    pthread_mutex_lock(&f->lock);
+    stop = f->stop;
+    pthread_mutex_unlock(&f->lock);
+
+    return stop;
+}
+
+
 static void
 fetch_run(fetch_t *f, CURL *curl, fetch_job_t *job)
 {
@@ -214,6 +235,9 @@ fetch_run(fetch_t *f, CURL *curl, fetch_job_t *job)
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long) FETCH_TIMEOUT_S);
     curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long) FETCH_BODY_MAX);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, fetch_progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, f);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, fetch_body);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, job);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "ngx_sandbox_module/" SB_VERSION);

@@ -69,11 +69,13 @@ typedef void (*journal_scan_pt)(void *data, const journal_record_t *r);
 /*
  * Opens the journal in a directory and reads all of it once, calling scan for
  * every record.  What follows the last whole record is cut off and reported in
- * the log.  A journal without segments begins behind `cursor`.  On failure
- * returns NULL with a sentence in `why`.
+ * the log.  New records come behind `applied` in any case; a journal without
+ * segments begins behind `fresh` if that is more.  On failure returns NULL with
+ * a sentence in `why`.
  */
-journal_t *journal_open(int dirfd, size_t segment_size, uint64_t cursor,
-    journal_scan_pt scan, void *data, char *why, size_t why_size);
+journal_t *journal_open(int dirfd, size_t segment_size, uint64_t applied,
+    uint64_t fresh, journal_scan_pt scan, void *data, char *why,
+    size_t why_size);
 void journal_close(journal_t *j);
 
 /*

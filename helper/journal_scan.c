@@ -304,8 +304,9 @@ journal_scan(journal_t *j, journal_scan_pt scan, void *data)
 
 
 journal_t *
-journal_open(int dirfd, size_t segment_size, uint64_t cursor,
-    journal_scan_pt scan, void *data, char *why, size_t why_size)
+journal_open(int dirfd, size_t segment_size, uint64_t applied,
+    uint64_t fresh, journal_scan_pt scan, void *data, char *why,
+    size_t why_size)
 {
     int         rc;
     journal_t  *j;
@@ -321,22 +322,26 @@ journal_open(int dirfd, size_t segment_size, uint64_t cursor,
     j->dirfd = dirfd;
     j->fd = -1;
     j->segment_size = segment_size;
-    j->tail.cursor = cursor;
+    j->tail.cursor = applied;
 
     rc = journal_list(j);
+
+    if (rc == 0 && j->nsegments == 0 && fresh > applied) {
+        j->tail.cursor = fresh;
+    }
 
     if (rc == 0) {
         rc = journal_scan(j, scan, data);
     }
 
-    if (rc == 0 && j->tail.cursor < cursor) {
+    if (rc == 0 && j->tail.cursor < applied) {
         /* the applied mark is ahead of the journal: numbers never repeat */
         if (j->fd != -1) {
             close(j->fd);
             j->fd = -1;
         }
 
-        j->tail.cursor = cursor;
+        j->tail.cursor = applied;
     }
 
     if (rc == 0 && j->fd == -1) {

@@ -1,0 +1,160 @@
+#include "conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+
+conn_t *
+conn_new(int fd, uint64_t id)
+{
+    conn_t  *c;
+
+    c = calloc(1, sizeof(conn_t));
+
+    if (c) {
+        c->fd = fd;
+        c->id = id;
+        c->out.max = CONN_OUT_MAX;
+    }
+
+    return c;
+}
+
+
+void
+conn_free(conn_t *c)
+{
+    close(c->fd);
+    sb_buf_free(&c->out);
+    free(c->in);
+    free(c);
+}
+
+
+bool
+conn_room(conn_t *c, size_t n)
+{
+    char    *p;
+    size_t   cap;
+
+    if (n <= c->in_cap) {
+        return true;
+    }
+
+    cap = c->in_cap ? c->in_cap : CONN_IN_MIN;
+
+    while (cap < n) {
+        cap *= 2;
+    }
+
+    if (cap > CONN_IN_MAX) {
+        cap = CONN_IN_MAX;
+    }
+
+    if (cap < n) {
+        return false;
+    }
+
+    p = realloc(c->in, cap);
+    if (p == NULL) {
+        return false;
+    }
+
+    c->in = p;
+    c->in_cap = cap;
+
+    return true;
+}
+
+
+bool
+conn_read(conn_t *c)
+{
+    ssize_t  n;
+
+    if (!conn_room(c, CONN_IN_MIN)) {
+        return false;
+    }
+
+    if (c->in_len == c->in_cap) {
+        return true;
+    }
+
+    do {
+        n = recv(c->fd, c->in + c->in_len, c->in_cap - c->in_len,
+                 MSG_DONTWAIT);
+    } while (n == -1 && errno == EINTR);
+
+    if (n == -1) {
+        return errno == EAGAIN;
+    }
+
+    c->in_len += (size_t) n;
+
+    return n != 0;
+}
+
+
+void
+conn_consume(conn_t *c)
+{
+    char  *p;
+
+    if (c->in_used) {
+        c->in_len -= c->in_used;
+        memmove(c->in, c->in + c->in_used, c->in_len);
+        c->in_used = 0;
+    }
+
+    /* a long frame passed: back to the usual size */
+    if (c->in_cap > CONN_IN_MIN * 4 && c->in_len < CONN_IN_MIN) {
+        p = realloc(c->in, CONN_IN_MIN);
+
+        if (p) {
+            c->in = p;
+            c->in_cap = CONN_IN_MIN;
+        }
+    }
+}
+
+
+bool
+conn_flush(conn_t *c)
+{
+    ssize_t  n;
+
+    while (c->out_sent < c->out.len) {
+        n = send(c->fd, c->out.data + c->out_sent, c->out.len - c->out_sent,
+                 MSG_DONTWAIT|MSG_NOSIGNAL);
+
+        if (n == -1) {
+            if (errno == EINTR) {
+                continue;
+            }
+
+            return errno == EAGAIN;
+        }
+
+        c->out_sent += (size_t) n;
+    }
+
+    c->out.len = 0;
+    c->out_sent = 0;
+
+    return true;
+}
+
+
+bool
+conn_send(conn_t *c, const void *p, size_t n)
+{
+    if (c->out_sent && c->out.len + n > c->out.max) {
+        c->out.len -= c->out_sent;
+        memmove(c->out.data, c->out.data + c->out_sent, c->out.len);
+        c->out_sent = 0;
+    }
+
+    return sb_buf_add(&c->out, p, n) == SB_OK && conn_flush(c);
+}

@@ -1,0 +1,283 @@
+/*
+ * sandbox-helper: the only writer of a gateway's history (design 2).
+ */
+
+#include "apply.h"
+#include "dirs.h"
+#include "fetch.h"
+#include "id.h"
+#include "inflight.h"
+#include "journal.h"
+#include "log.h"
+#include "options.h"
+#include "server.h"
+#include "store.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+
+typedef struct {
+    options_t      options;
+    dirs_t         dirs;
+    store_t       *store;
+    journal_t     *journal;
+    inflight_t    *inflight;
+    apply_t       *apply;
+    fetch_t       *fetch;
+    server_conf_t  server;
+} helper_t;
+
+
+static void
+helper_scan(void *data, const journal_record_t *r)
+{
+    helper_t  *h = data;
+
+    inflight_note(h->inflight, r->instance, &r->frame);
+    apply_scan(h->apply, r);
+}
+
+
+static bool
+helper_signals(helper_t *h)
+{
+    sigset_t  set;
+
+    (void) signal(SIGPIPE, SIG_IGN);
+    (void) signal(SIGXFSZ, SIG_IGN);    /* then a write says EFBIG */
+
+    (void) sigemptyset(&set);
+    (void) sigaddset(&set, SIGTERM);
+    (void) sigaddset(&set, SIGINT);
+    (void) sigaddset(&set, SIGHUP);
+
+    if (sigprocmask(SIG_BLOCK, &set, NULL) == -1) {
+        return false;
+    }
+
+    h->server.signal_fd = signalfd(-1, &set, SFD_NONBLOCK|SFD_CLOEXEC);
+
+    return h->server.signal_fd != -1;
+}
+
+
+/* Three descriptors for each open database, and the workers'. */
+static void
+helper_limits(void)
+{
+    struct rlimit  r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+        r.rlim_cur = r.rlim_max < 65536 ? r.rlim_max : 65536;
+        (void) setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
+
+static bool
+helper_open(helper_t *h, char *why, size_t size)
+{
+    uint64_t  from, fresh;
+
+    (void) snprintf(why, size, "no memory");
+
+    h->inflight = inflight_new(h->options.follow_us);
+
+    if (h->inflight == NULL) {
+        return false;
+    }
+
+    if (h->options.none) {
+        return true;
+    }
+
+    h->store = store_new(h->dirs.history_base, STORE_HANDLES, h->dirs.plain);
+
+    if (h->store == NULL) {
+        return false;
+    }
+
+    from = journal_applied_load(h->dirs.journal);
+    h->apply = apply_new(h->store, h->fetch, h->dirs.journal, from);
+
+    if (h->apply == NULL) {
+        return false;
+    }
+
+    /*
+     * A new journal beside files of an older one must not count from 1 again:
+     * cursors order everything, and each file knows how far it got.
+     */
+    fresh = store_any(h->store) ? sb_now_us() / 1000 : 0;
+
+    h->journal = journal_open(h->dirs.journal, JOURNAL_SEGMENT, from, fresh,
+                              helper_scan, h, why, size);
+
+    if (h->journal == NULL) {
+        return false;
+    }
+
+    inflight_started(h->inflight, sb_now_us());
+
+    if (!apply_attach(h->apply, h->journal)) {
+        log_line(LOG_WARN, "history files cannot be written now; the journal "
+                 "keeps what comes");
+    }
+
+    if (!apply_start(h->apply)) {
+        (void) snprintf(why, size, "cannot start a thread");
+        return false;
+    }
+
+    return true;
+}
+
+
+static void
+helper_ready(const options_t *o)
+{
+    if (o->ready_fd == -1) {
+        return;
+    }
+
+    if (write(o->ready_fd, "1", 1) != 1) {
+        log_line(LOG_WARN, "--ready-fd %d cannot be written: %s", o->ready_fd,
+                 strerror(errno));
+    }
+
+    close(o->ready_fd);
+}
+
+
+static int
+helper_fail(const char *why)
+{
+    fprintf(stderr, "sandbox-helper: %s\n", why);
+
+    return 1;
+}
+
+
+static int
+helper_run(helper_t *h)
+{
+    char  why[8192];
+
+    if (!helper_open(h, why, sizeof(why))) {
+        return helper_fail(why);
+    }
+
+    h->server.options = &h->options;
+    h->server.listen_fd = h->dirs.listen;
+    h->server.fetch = h->fetch;
+    h->server.journal = h->journal;
+    h->server.inflight = h->inflight;
+    h->server.apply = h->apply;
+    h->server.uid = geteuid();
+
+    if (h->fetch && !fetch_start(h->fetch)) {
+        return helper_fail("cannot start a thread");
+    }
+
+    log_line(LOG_INFO, "sandbox-helper %s keeps %s, listening on %s",
+             SB_VERSION, h->options.none ? "nothing (mode none)"
+                                         : h->options.data, h->dirs.socket);
+    helper_ready(&h->options);
+
+    if (!server_run(&h->server)) {
+        return 1;
+    }
+
+    return 0;
+}
+
+
+static void
+helper_close(helper_t *h)
+{
+    if (h->apply && !apply_stop(h->apply)) {
+        log_line(LOG_WARN, "some records are in the journal only; they will "
+                 "be applied at the next start");
+    }
+
+    fetch_stop(h->fetch);
+    apply_free(h->apply);
+    journal_close(h->journal);
+    inflight_free(h->inflight);
+    store_free(h->store);
+    dirs_close(&h->dirs);
+}
+
+
+int
+main(int argc, char **argv)
+{
+    int       rc;
+    char      why[8192];
+    helper_t  h;
+
+    memset(&h, 0, sizeof(h));
+
+    switch (options_read(&h.options, argc, argv)) {
+
+    case OPTIONS_EXIT_OK:
+        return 0;
+
+    case OPTIONS_EXIT_BAD:
+        return 2;
+
+    default:
+        break;
+    }
+
+    (void) umask(027);
+    (void) curl_global_init(CURL_GLOBAL_DEFAULT);
+
+    if (!log_open(h.options.log)) {
+        (void) snprintf(why, sizeof(why), "cannot open the log \"%s\": %s",
+                        h.options.log, strerror(errno));
+        return helper_fail(why);
+    }
+
+    helper_limits();
+
+    h.server.fetch_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+    h.server.flush_fd = h.options.full && !h.options.none
+                        ? eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK) : -1;
+
+    if (h.server.fetch_fd == -1 || !helper_signals(&h)) {
+        return helper_fail(strerror(errno));
+    }
+
+    if (h.options.upstream) {
+        h.fetch = fetch_new(h.options.upstream, h.options.api_key_file,
+                            h.server.fetch_fd, why, sizeof(why));
+        if (h.fetch == NULL) {
+            return helper_fail(why);
+        }
+    }
+
+    if (!dirs_open(&h.dirs, &h.options, why, sizeof(why))) {
+        rc = helper_fail(why);
+
+    } else {
+        rc = helper_run(&h);
+    }
+
+    helper_close(&h);
+
+    if (rc == 0) {
+        log_line(LOG_INFO, "stopped");
+    }
+
+    return rc;
+}

@@ -1,0 +1,310 @@
+#include "options.h"
+
+#include "sb.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+
+static const char  options_help[] =
+    "Usage: sandbox-helper --data DIR [option]...\n"
+    "\n"
+    "Keeps the journal and the history files of one gateway.\n"
+    "\n"
+    "  --data DIR            journal, keys and, unless told otherwise, history\n"
+    "                        files and socket\n"
+    "  --history DIR         history files (DIR/history below --data)\n"
+    "  --socket PATH         Unix socket for the nginx workers\n"
+    "                        (helper.sock below --data)\n"
+    "  --socket-mode OCTAL   its permissions (0660)\n"
+    "  --socket-group GROUP  its group, a name or a number\n"
+    "  --peer USER           may connect besides root and our own user; a name\n"
+    "                        or a number, may be given several times\n"
+    "  --user NAME           become this user after start as root\n"
+    "  --sync normal|full    flush the journal every 100 ms, or before each\n"
+    "                        answer (normal)\n"
+    "  --mode provider|none  keep a history, or nothing at all (provider)\n"
+    "  --upstream URL        the OpenSandbox server, for questions of our own\n"
+    "  --api-key-file FILE   its API key; read again when it changes\n"
+    "  --follow SECONDS      how long commands are followed that outlive their\n"
+    "                        request (600)\n"
+    "  --exec                leave 5 s after the last connection closed\n"
+    "  --ready-fd N          write one byte there when listening\n"
+    "  --log FILE            log there instead of standard error\n"
+    "  --version, --help\n";
+
+
+enum {
+    OPT_DATA = 256, OPT_HISTORY, OPT_SOCKET, OPT_SOCKET_MODE,
+    OPT_SOCKET_GROUP, OPT_PEER, OPT_USER, OPT_SYNC, OPT_MODE, OPT_UPSTREAM,
+    OPT_KEY, OPT_FOLLOW, OPT_EXEC, OPT_READY, OPT_LOG, OPT_VERSION, OPT_HELP
+};
+
+static const struct option  options_long[] = {
+    { "data", required_argument, NULL, OPT_DATA },
+    { "history", required_argument, NULL, OPT_HISTORY },
+    { "socket", required_argument, NULL, OPT_SOCKET },
+    { "socket-mode", required_argument, NULL, OPT_SOCKET_MODE },
+    { "socket-group", required_argument, NULL, OPT_SOCKET_GROUP },
+    { "peer", required_argument, NULL, OPT_PEER },
+    { "user", required_argument, NULL, OPT_USER },
+    { "sync", required_argument, NULL, OPT_SYNC },
+    { "mode", required_argument, NULL, OPT_MODE },
+    { "upstream", required_argument, NULL, OPT_UPSTREAM },
+    { "api-key-file", required_argument, NULL, OPT_KEY },
+    { "follow", required_argument, NULL, OPT_FOLLOW },
+    { "exec", no_argument, NULL, OPT_EXEC },
+    { "ready-fd", required_argument, NULL, OPT_READY },
+    { "log", required_argument, NULL, OPT_LOG },
+    { "version", no_argument, NULL, OPT_VERSION },
+    { "help", no_argument, NULL, OPT_HELP },
+    { NULL, 0, NULL, 0 }
+};
+
+
+static bool
+options_number(const char *text, int base, unsigned long max,
+    unsigned long *out)
+{
+    char  *end;
+
+    if (*text < '0' || *text > '9') {
+        return false;
+    }
+
+    errno = 0;
+    *out = strtoul(text, &end, base);
+
+    return errno == 0 && *end == '\0' && *out <= max;
+}
+
+
+static bool
+options_uid(const char *text, uid_t *uid, gid_t *gid)
+{
+    unsigned long   n;
+    struct passwd  *pw;
+
+    pw = getpwnam(text);
+
+    if (pw) {
+        *uid = pw->pw_uid;
+        *gid = pw->pw_gid;
+        return true;
+    }
+
+    if (options_number(text, 10, UINT_MAX - 1, &n)) {
+        *uid = (uid_t) n;
+        *gid = (gid_t) n;
+        return true;
+    }
+
+    return false;
+}
+
+
+static bool
+options_gid(const char *text, gid_t *gid)
+{
+    unsigned long  n;
+    struct group  *gr;
+
+    gr = getgrnam(text);
+
+    if (gr) {
+        *gid = gr->gr_gid;
+        return true;
+    }
+
+    if (options_number(text, 10, UINT_MAX - 1, &n)) {
+        *gid = (gid_t) n;
+        return true;
+    }
+
+    return false;
+}
+
+
+/* One of two words; 0, 1 or -1. */
+static int
+options_word(const char *text, const char *first, const char *second)
+{
+    return strcmp(text, first) == 0 ? 0 : strcmp(text, second) == 0 ? 1 : -1;
+}
+
+
+static options_rc_e
+options_bad(const char *flag, const char *value, const char *want)
+{
+    fprintf(stderr, "sandbox-helper: %s \"%s\": %s\n", flag, value, want);
+
+    return OPTIONS_EXIT_BAD;
+}
+
+
+static options_rc_e
+options_one(options_t *o, int c, const char *v)
+{
+    gid_t          gid;
+    unsigned long  n;
+
+    switch (c) {
+
+    case OPT_DATA:
+        o->data = v;
+        break;
+
+    case OPT_HISTORY:
+        o->history = v;
+        break;
+
+    case OPT_SOCKET:
+        o->socket = v;
+        break;
+
+    case OPT_SOCKET_MODE:
+        if (!options_number(v, 8, 0777, &n)) {
+            return options_bad("--socket-mode", v, "give octal permissions "
+                               "such as 0660");
+        }
+
+        o->socket_mode = (mode_t) n;
+        break;
+
+    case OPT_SOCKET_GROUP:
+        if (!options_gid(v, &o->group)) {
+            return options_bad("--socket-group", v, "there is no such group");
+        }
+
+        o->has_group = true;
+        break;
+
+    case OPT_PEER:
+        if (o->npeers == OPTIONS_PEERS) {
+            return options_bad("--peer", v, "too many of them");
+        }
+
+        if (!options_uid(v, &o->peers[o->npeers], &gid)) {
+            return options_bad("--peer", v, "there is no such user");
+        }
+
+        o->npeers++;
+        break;
+
+    case OPT_USER:
+        if (!options_uid(v, &o->uid, &o->gid)) {
+            return options_bad("--user", v, "there is no such user");
+        }
+
+        o->user = v;
+        break;
+
+    case OPT_SYNC:
+        if (options_word(v, "normal", "full") < 0) {
+            return options_bad("--sync", v, "it is normal or full");
+        }
+
+        o->full = options_word(v, "normal", "full") == 1;
+        break;
+
+    case OPT_MODE:
+        if (options_word(v, "provider", "none") < 0) {
+            return options_bad("--mode", v, strcmp(v, "sandbox") == 0
+                               || strcmp(v, "database") == 0
+                               ? "not available yet, it is provider or none"
+                               : "it is provider or none");
+        }
+
+        o->none = options_word(v, "provider", "none") == 1;
+        break;
+
+    case OPT_UPSTREAM:
+        o->upstream = v;
+        break;
+
+    case OPT_KEY:
+        o->api_key_file = v;
+        break;
+
+    case OPT_FOLLOW:
+        if (!options_number(v, 10, 31536000, &n)) {
+            return options_bad("--follow", v, "give seconds");
+        }
+
+        o->follow_us = (uint64_t) n * 1000000;
+        break;
+
+    case OPT_EXEC:
+        o->exec = true;
+        break;
+
+    case OPT_READY:
+        if (!options_number(v, 10, 1000000, &n)) {
+            return options_bad("--ready-fd", v, "give the number of an open "
+                               "descriptor");
+        }
+
+        o->ready_fd = (int) n;
+        break;
+
+    case OPT_LOG:
+        o->log = v;
+        break;
+
+    case OPT_VERSION:
+        printf("sandbox-helper %s\n", SB_VERSION);
+        return OPTIONS_EXIT_OK;
+
+    case OPT_HELP:
+        fputs(options_help, stdout);
+        return OPTIONS_EXIT_OK;
+
+    default:
+        fprintf(stderr, "sandbox-helper: see sandbox-helper --help\n");
+        return OPTIONS_EXIT_BAD;
+    }
+
+    return OPTIONS_RUN;
+}
+
+
+options_rc_e
+options_read(options_t *o, int argc, char **argv)
+{
+    int           c;
+    options_rc_e  rc;
+
+    memset(o, 0, sizeof(options_t));
+    o->socket_mode = 0660;
+    o->follow_us = 600u * 1000000u;
+    o->ready_fd = -1;
+
+    while ((c = getopt_long(argc, argv, "", options_long, NULL)) != -1) {
+        rc = options_one(o, c, optarg);
+        if (rc != OPTIONS_RUN) {
+            return rc;
+        }
+    }
+
+    if (optind < argc) {
+        return options_bad("argument", argv[optind], "not expected here");
+    }
+
+    if (o->data == NULL) {
+        fprintf(stderr, "sandbox-helper: --data DIR is missing: where journal "
+                "and history are kept\n");
+        return OPTIONS_EXIT_BAD;
+    }
+
+    if (o->api_key_file && o->upstream == NULL) {
+        return options_bad("--api-key-file", o->api_key_file, "there is no "
+                           "--upstream to use it for");
+    }
+
+    return OPTIONS_RUN;
+}

@@ -1,0 +1,384 @@
+#include "server.h"
+#include "server_int.h"
+
+#include "flush.h"
+#include "id.h"
+#include "log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+
+/* Tags of what is not a connection, in epoll data. */
+enum { SERVER_LISTEN = 0, SERVER_SIGNAL, SERVER_FETCH, SERVER_FLUSH,
+       SERVER_TAGS };
+
+#define SERVER_EVENTS   64
+#define SERVER_TICK_MS  250
+
+
+static bool
+server_add(server_t *s, int fd, uint64_t tag)
+{
+    struct epoll_event  ev;
+
+    ev.events = EPOLLIN;
+    ev.data.u64 = tag;
+
+    return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev) == 0;
+}
+
+
+static bool
+server_trusted(server_t *s, int fd)
+{
+    unsigned      i;
+    socklen_t     len;
+    struct ucred  peer;
+
+    len = sizeof(peer);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1) {
+        return false;
+    }
+
+    if (peer.uid == 0 || peer.uid == s->conf->uid) {
+        return true;
+    }
+
+    for (i = 0; i < s->conf->options->npeers; i++) {
+        if (peer.uid == s->conf->options->peers[i]) {
+            return true;
+        }
+    }
+
+    log_minutely(LOG_WARN, "process %d of user %u may not connect: start us "
+                 "with --peer %u if it shall", (int) peer.pid,
+                 (unsigned) peer.uid, (unsigned) peer.uid);
+
+    return false;
+}
+
+
+static void
+server_accept(server_t *s)
+{
+    int                  fd;
+    conn_t              *c;
+    struct epoll_event   ev;
+
+    for ( ;; ) {
+        fd = accept4(s->conf->listen_fd, NULL, NULL,
+                     SOCK_CLOEXEC|SOCK_NONBLOCK);
+
+        if (fd == -1) {
+            if (errno == EINTR || errno == ECONNABORTED) {
+                continue;
+            }
+
+            if (errno != EAGAIN) {
+                log_minutely(LOG_ERROR, "cannot accept a connection: errno %d",
+                             errno);
+            }
+
+            return;
+        }
+
+        if (!server_trusted(s, fd)) {
+            close(fd);
+            continue;
+        }
+
+        if (s->nconns >= SERVER_CONNS) {
+            log_minutely(LOG_ERROR, "more than %d connections, one is refused",
+                         SERVER_CONNS);
+            close(fd);
+            continue;
+        }
+
+        c = conn_new(fd, ++s->conn_ids);
+
+        if (c == NULL) {
+            close(fd);
+            continue;
+        }
+
+        /* for reading only: with EPOLLOUT armed every read of the peer would
+         * wake us */
+        ev.events = EPOLLIN;
+        ev.data.ptr = c;
+
+        if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev) == -1) {
+            conn_free(c);
+            continue;
+        }
+
+        c->next = s->conns;
+
+        if (c->next) {
+            c->next->prev = c;
+        }
+
+        s->conns = c;
+        s->nconns++;
+    }
+}
+
+
+static void
+server_close(server_t *s, conn_t *c)
+{
+    if (c->inst) {
+        inflight_closed(s->conf->inflight, c->inst, sb_now_us());
+    }
+
+    if (c->prev) {
+        c->prev->next = c->next;
+    } else {
+        s->conns = c->next;
+    }
+
+    if (c->next) {
+        c->next->prev = c->prev;
+    }
+
+    conn_free(c);
+    s->nconns--;
+
+    if (s->nconns == 0) {
+        s->empty_us = sb_now_us();
+    }
+}
+
+
+/* Writing is watched only while something could not be sent. */
+static void
+server_watch(server_t *s, conn_t *c)
+{
+    struct epoll_event  ev;
+
+    if (conn_blocked(c) == c->writing || c->dead) {
+        return;
+    }
+
+    c->writing = !c->writing;
+    ev.events = EPOLLIN | (c->writing ? (uint32_t) EPOLLOUT : 0);
+    ev.data.ptr = c;
+
+    if (epoll_ctl(s->epoll, EPOLL_CTL_MOD, c->fd, &ev) == -1) {
+        c->dead = true;
+    }
+}
+
+
+void
+server_send(server_t *s, conn_t *c, const void *p, size_t n)
+{
+    (void) s;
+
+    if (!c->dead && !conn_send(c, p, n)) {
+        c->dead = true;
+    }
+}
+
+
+static void
+server_signal(server_t *s)
+{
+    struct signalfd_siginfo  si;
+
+    while (read(s->conf->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+
+        if (si.ssi_signo == SIGHUP) {
+            log_reopen();
+
+        } else if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) {
+            s->stop = true;
+        }
+    }
+}
+
+
+static void
+server_drain(int fd)
+{
+    uint64_t  n;
+
+    if (read(fd, &n, sizeof(n)) == -1) {
+        /* somebody was faster */
+    }
+}
+
+
+static int
+server_timeout(server_t *s)
+{
+    if (s->more) {
+        return 0;
+    }
+
+    if ((s->conf->journal && inflight_waiting(s->conf->inflight))
+        || s->conf->options->exec)
+    {
+        return SERVER_TICK_MS;
+    }
+
+    return -1;
+}
+
+
+/* One round: events, then everything that was read in one write. */
+static void
+server_round(server_t *s)
+{
+    int                  i, n;
+    conn_t              *c, *next;
+    struct epoll_event   events[SERVER_EVENTS];
+
+    n = epoll_wait(s->epoll, events, SERVER_EVENTS, server_timeout(s));
+
+    s->more = false;
+    s->nitems = 0;
+
+    for (i = 0; i < n; i++) {
+
+        switch (events[i].data.u64) {
+
+        case SERVER_LISTEN:
+            server_accept(s);
+            continue;
+
+        case SERVER_SIGNAL:
+            server_signal(s);
+            continue;
+
+        case SERVER_FETCH:
+            server_drain(s->conf->fetch_fd);
+            server_fetched(s);
+            continue;
+
+        case SERVER_FLUSH:
+            server_drain(s->conf->flush_fd);
+            server_flushed(s);
+            continue;
+
+        default:
+            break;
+        }
+
+        c = events[i].data.ptr;
+
+        if ((events[i].events & EPOLLOUT) && !conn_flush(c)) {
+            c->dead = true;
+        }
+
+        if ((events[i].events & (EPOLLIN|EPOLLHUP|EPOLLERR))
+            && !conn_read(c))
+        {
+            /* what came before its end counts */
+            c->dead = true;
+        }
+
+        c->more = true;
+    }
+
+    for (c = s->conns; c; c = c->next) {
+        if (c->more) {
+            server_frames(s, c);
+        }
+    }
+
+    server_append(s);
+
+    for (c = s->conns; c; c = next) {
+        next = c->next;
+
+        if (c->in_used) {
+            conn_consume(c);
+        }
+
+        server_watch(s, c);
+
+        if (c->dead && !c->more) {
+            server_close(s, c);
+
+        } else if (c->more) {
+            s->more = true;
+        }
+    }
+
+    server_ends(s);
+}
+
+
+static bool
+server_idle(server_t *s)
+{
+    uint64_t  limit;
+
+    if (!s->conf->options->exec || s->nconns) {
+        return false;
+    }
+
+    limit = s->conn_ids ? SERVER_IDLE_US : SERVER_IDLE_US * 12;
+
+    return sb_now_us() >= s->empty_us + limit;
+}
+
+
+bool
+server_run(const server_conf_t *conf)
+{
+    bool       ok;
+    server_t   s;
+
+    memset(&s, 0, sizeof(s));
+    s.conf = conf;
+    s.empty_us = sb_now_us();
+    s.ends.max = SERVER_ENDS_MAX;
+
+    s.epoll = epoll_create1(EPOLL_CLOEXEC);
+
+    ok = s.epoll != -1
+         && server_add(&s, conf->listen_fd, SERVER_LISTEN)
+         && server_add(&s, conf->signal_fd, SERVER_SIGNAL)
+         && server_add(&s, conf->fetch_fd, SERVER_FETCH)
+         && (conf->flush_fd == -1
+             || server_add(&s, conf->flush_fd, SERVER_FLUSH));
+
+    if (ok && conf->journal) {
+        s.flush = flush_start(conf->journal, conf->flush_fd);
+        ok = s.flush != NULL;
+    }
+
+    if (!ok) {
+        log_line(LOG_ERROR, "cannot begin to serve: errno %d", errno);
+    }
+
+    while (ok && !s.stop && !server_idle(&s)) {
+        server_round(&s);
+    }
+
+    if (ok) {
+        server_last(&s);
+    }
+
+    while (s.conns) {
+        server_close(&s, s.conns);
+    }
+
+    flush_stop(s.flush);
+    sb_buf_free(&s.ends);
+    free(s.items);
+
+    if (s.epoll != -1) {
+        close(s.epoll);
+    }
+
+    return ok;
+}

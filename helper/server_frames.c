@@ -1,0 +1,554 @@
+#include "server_int.h"
+
+#include "id.h"
+#include "log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+
+/* Reads of each connection before we stop; what is left there was not
+ * acknowledged. */
+#define SERVER_LAST  64
+
+static const uint8_t  server_no_op[16];
+
+
+static void
+server_ack(server_t *s, conn_t *c, uint64_t seq, int error)
+{
+    char               mem[256];
+    size_t             n;
+    const char        *why;
+    sb_frame_writer_t  w;
+
+    sb_frame_begin(&w, mem, sizeof(mem), SB_F_ACK, 0, seq, server_no_op,
+                   sb_now_us());
+
+    if (error) {
+        why = error == EDQUOT ? "the journal is full: history files cannot be "
+                                "written" : strerror(error);
+        sb_frame_put_u64(&w, SB_T_CODE, (uint64_t) error);
+        sb_frame_put(&w, SB_T_REASON, sb_str(why, strlen(why)));
+    }
+
+    n = sb_frame_end(&w);
+    server_send(s, c, mem, n);
+}
+
+
+static void
+server_protocol_error(conn_t *c, const char *what)
+{
+    log_minutely(LOG_ERROR, "a worker does not speak our protocol (%s), its "
+                 "connection is closed", what);
+    c->dead = true;
+    c->more = false;
+    c->in_used = c->in_len;
+}
+
+
+static void
+server_hello(server_t *s, conn_t *c, const sb_frame_t *f)
+{
+    char               mem[256];
+    size_t             n;
+    conn_t            *other;
+    sb_str_t           role;
+    sb_frame_writer_t  w;
+
+    c->instance = sb_field_u64(f, SB_T_INSTANCE, 0);
+
+    if (c->inst || c->instance == 0
+        || !sb_field_get(f, SB_T_ROLE, &role)
+        || (!sb_eq(role, sb_lit("control")) && !sb_eq(role, sb_lit("bulk"))))
+    {
+        server_protocol_error(c, "bad HELLO");
+        return;
+    }
+
+    c->bulk = sb_eq(role, sb_lit("bulk"));
+
+    /* what its old connection sent in this very round counts */
+    server_append(s);
+
+    for (other = s->conns; other; other = other->next) {
+        if (other != c && other->inst && other->instance == c->instance
+            && other->bulk == c->bulk)
+        {
+            /* the worker came back before we saw it leave */
+            other->dead = true;
+            other->more = false;
+            other->in_used = other->in_len;
+        }
+    }
+
+    c->inst = inflight_instance(s->conf->inflight, c->instance);
+
+    if (c->inst == NULL) {
+        c->dead = true;
+        return;
+    }
+
+    inflight_connected(s->conf->inflight, c->inst);
+    c->seq = inflight_last_seq(c->inst);
+
+    sb_frame_begin(&w, mem, sizeof(mem), SB_F_WELCOME, 0, 0, server_no_op,
+                   sb_now_us());
+    sb_frame_put_u64(&w, SB_T_LAST_SEQ, c->seq);
+    sb_frame_put(&w, SB_T_MODE, s->conf->journal ? sb_lit("provider")
+                                                 : sb_lit("none"));
+    n = sb_frame_end(&w);
+    server_send(s, c, mem, n);
+}
+
+
+static void
+server_answer_fetch(server_t *s, conn_t *c, uint64_t seq, unsigned status,
+    sb_str_t body, sb_str_t reason)
+{
+    char               mem[FETCH_BODY_MAX + 512];
+    size_t             n;
+    sb_frame_writer_t  w;
+
+    sb_frame_begin(&w, mem, sizeof(mem), SB_F_FETCHED, 0, seq, server_no_op,
+                   sb_now_us());
+    sb_frame_put_u64(&w, SB_T_HTTP_STATUS, status);
+
+    if (reason.len) {
+        sb_frame_put(&w, SB_T_REASON, reason);
+    }
+
+    sb_frame_put(&w, SB_T_DATA, body);
+    n = sb_frame_end(&w);
+    server_send(s, c, mem, n);
+}
+
+
+static void
+server_fetch(server_t *s, conn_t *c, const sb_frame_t *f)
+{
+    sb_rc_t   rc;
+    sb_str_t  target, reason;
+
+    if (s->conf->fetch == NULL) {
+        reason = sb_lit("no --upstream was given to the helper");
+
+    } else if (!sb_field_get(f, SB_T_TARGET, &target)) {
+        reason = sb_lit("no target");
+
+    } else {
+        rc = fetch_ask(s->conf->fetch, target, c->id, f->seq);
+
+        if (rc == SB_OK) {
+            return;
+        }
+
+        reason = rc == SB_LIMIT ? sb_lit("too many requests wait already")
+                                : sb_lit("not a target");
+    }
+
+    server_answer_fetch(s, c, f->seq, 0, sb_str("", 0), reason);
+}
+
+
+void
+server_fetched(server_t *s)
+{
+    conn_t          *c;
+    sb_str_t         text;
+    fetch_answer_t   a;
+
+    while (s->conf->fetch && fetch_take(s->conf->fetch, &a)) {
+
+        for (c = s->conns; c; c = c->next) {
+            if (c->id == a.conn && !c->dead) {
+                text = sb_str(a.body.data ? a.body.data : "", a.body.len);
+
+                if (a.status) {
+                    server_answer_fetch(s, c, a.seq, a.status, text,
+                                        sb_str("", 0));
+                } else {
+                    server_answer_fetch(s, c, a.seq, 0, sb_str("", 0), text);
+                }
+            }
+        }
+
+        sb_buf_free(&a.body);
+    }
+}
+
+
+/* A frame to be kept; false: no room in this round. */
+static bool
+server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
+{
+    journal_item_t  *items;
+
+    if (c->inst == NULL || c->bulk || f->seq == 0) {
+        server_protocol_error(c, "a record outside a control connection");
+        return true;
+    }
+
+    if (f->seq <= c->seq) {
+        /* sent again after a reconnect; answer, so that it is let go */
+        c->answer = true;
+        return true;
+    }
+
+    if (s->conf->journal == NULL) {
+        c->seq = f->seq;
+        c->answer = true;
+        return true;
+    }
+
+    if (s->items == NULL) {
+        items = malloc(SERVER_ROUND
+                       * (sizeof(journal_item_t) + sizeof(server_from_t)));
+        if (items == NULL) {
+            return false;
+        }
+
+        s->items = items;
+        s->from = (server_from_t *) (void *) (items + SERVER_ROUND);
+    }
+
+    if (s->nitems == SERVER_ROUND) {
+        return false;
+    }
+
+    s->items[s->nitems].instance = c->instance;
+    s->items[s->nitems].frame = raw;
+    s->items[s->nitems].len = f->length;
+    s->from[s->nitems].conn = c;
+    s->from[s->nitems].frame = *f;
+    s->nitems++;
+
+    c->seq = f->seq;
+    c->answer = true;
+
+    return true;
+}
+
+
+void
+server_frames(server_t *s, conn_t *c)
+{
+    size_t      need;
+    sb_rc_t     rc;
+    sb_frame_t  f;
+
+    c->more = false;
+
+    while (c->in_used < c->in_len) {
+
+        rc = sb_frame_read(&f, c->in + c->in_used, c->in_len - c->in_used,
+                           &need);
+
+        if (rc == SB_AGAIN) {
+            /* room for all of it, behind what is still in the buffer: that
+             * moves to the front after this round */
+            if (c->in_used == 0 && !conn_room(c, need)) {
+                server_protocol_error(c, "no memory for a frame");
+            }
+
+            return;
+        }
+
+        if (rc != SB_OK) {
+            server_protocol_error(c, "bad frame");
+            return;
+        }
+
+        switch (f.type) {
+
+        case SB_F_HELLO:
+            server_hello(s, c, &f);
+            break;
+
+        case SB_F_FETCH:
+            if (c->inst == NULL) {
+                server_protocol_error(c, "FETCH before HELLO");
+
+            } else {
+                server_fetch(s, c, &f);
+            }
+
+            break;
+
+        case SB_F_BEGIN:
+        case SB_F_FACTS:
+        case SB_F_OUTPUT:
+        case SB_F_END:
+        case SB_F_GAP:
+        case SB_F_SEEN:
+            if (!server_keep(s, c, &f, c->in + c->in_used)) {
+                c->more = true;
+                return;
+            }
+
+            break;
+
+        default:
+            server_protocol_error(c, "frame of unknown type");
+        }
+
+        if (c->in_used == c->in_len) {
+            return;     /* closed by an error, too */
+        }
+
+        c->in_used += f.length;
+    }
+}
+
+
+/* A new segment begins with what is open, so that older ones can go. */
+static int
+server_roll(server_t *s)
+{
+    int               rc;
+    size_t            n, i, pos, need;
+    sb_buf_t          buf;
+    sb_frame_t        f;
+    journal_item_t   *items;
+
+    rc = journal_roll(s->conf->journal);
+    if (rc != 0) {
+        return rc;
+    }
+
+    memset(&buf, 0, sizeof(buf));
+    buf.max = SERVER_ENDS_MAX;
+
+    n = inflight_state(s->conf->inflight, sb_now_us(), &buf);
+    items = n ? malloc(n * sizeof(journal_item_t)) : NULL;
+
+    if (items) {
+        for (i = 0, pos = 0; i < n; i++, pos += f.length) {
+            if (sb_frame_read(&f, buf.data + pos, buf.len - pos, &need)
+                != SB_OK)
+            {
+                break;
+            }
+
+            items[i].instance = 0;
+            items[i].frame = buf.data + pos;
+            items[i].len = f.length;
+        }
+
+        rc = journal_append(s->conf->journal, items, i);
+    }
+
+    free(items);
+    sb_buf_free(&buf);
+
+    return rc;
+}
+
+
+static int
+server_write(server_t *s, const journal_item_t *items, size_t n)
+{
+    int  rc;
+
+    rc = journal_full(s->conf->journal) ? server_roll(s) : 0;
+
+    if (rc == 0) {
+        rc = journal_append(s->conf->journal, items, n);
+    }
+
+    if (rc != 0) {
+        log_minutely(LOG_ERROR, "cannot write the journal: %s; records are "
+                     "refused until it works again",
+                     rc == EDQUOT ? "too much of it is not applied yet"
+                                  : strerror(rc));
+
+    } else if (s->error) {
+        log_line(LOG_INFO, "the journal can be written again");
+    }
+
+    s->error = rc;
+
+    return rc;
+}
+
+
+static void
+server_flush_kick(server_t *s)
+{
+    bool     any;
+    conn_t  *c;
+
+    any = false;
+
+    for (c = s->conns; c; c = c->next) {
+        if (c->next_seq) {
+            c->sync_seq = c->next_seq;
+            c->next_seq = 0;
+            any = true;
+        }
+    }
+
+    if (any) {
+        s->flushing = true;
+        flush_ask(s->flush);
+    }
+}
+
+
+void
+server_flushed(server_t *s)
+{
+    int      rc;
+    conn_t  *c;
+
+    if (s->flush == NULL || !flush_done(s->flush, &rc)) {
+        return;
+    }
+
+    s->flushing = false;
+
+    for (c = s->conns; c; c = c->next) {
+        if (c->sync_seq) {
+            server_ack(s, c, c->sync_seq, rc);
+            c->sync_seq = 0;
+        }
+    }
+
+    server_flush_kick(s);
+}
+
+
+void
+server_append(server_t *s)
+{
+    int      rc;
+    size_t   i;
+    conn_t  *c;
+
+    rc = 0;
+
+    if (s->nitems) {
+        rc = server_write(s, s->items, s->nitems);
+
+        if (rc == 0) {
+            for (i = 0; i < s->nitems; i++) {
+                inflight_note(s->conf->inflight, s->from[i].conn->instance,
+                              &s->from[i].frame);
+            }
+
+            apply_wake(s->conf->apply);
+        }
+
+        s->nitems = 0;
+    }
+
+    for (c = s->conns; c; c = c->next) {
+
+        if (!c->answer) {
+            continue;
+        }
+
+        c->answer = false;
+
+        if (rc != 0) {
+            server_ack(s, c, c->seq, rc);
+            /* nothing of it is kept: it may come again */
+            c->seq = inflight_last_seq(c->inst);
+
+        } else if (s->conf->flush_fd != -1 && s->flush) {
+            c->next_seq = c->seq;
+
+        } else {
+            server_ack(s, c, c->seq, 0);
+        }
+    }
+
+    if (s->conf->flush_fd != -1 && s->flush && !s->flushing) {
+        server_flush_kick(s);
+    }
+}
+
+
+void
+server_ends(server_t *s)
+{
+    size_t           n, i, pos, need;
+    sb_frame_t       f;
+    journal_item_t   item;
+
+    if (s->conf->journal == NULL || !inflight_waiting(s->conf->inflight)) {
+        return;
+    }
+
+    s->ends.len = 0;
+    n = inflight_due(s->conf->inflight, sb_now_us(), &s->ends);
+
+    for (i = 0, pos = 0; i < n; i++, pos += f.length) {
+
+        if (sb_frame_read(&f, s->ends.data + pos, s->ends.len - pos, &need)
+            != SB_OK)
+        {
+            break;
+        }
+
+        item.instance = 0;
+        item.frame = s->ends.data + pos;
+        item.len = f.length;
+
+        if (server_write(s, &item, 1) != 0) {
+            break;      /* they are still due next time */
+        }
+
+        inflight_note(s->conf->inflight, 0, &f);
+    }
+
+    if (n) {
+        apply_wake(s->conf->apply);
+    }
+}
+
+
+void
+server_last(server_t *s)
+{
+    bool      more;
+    conn_t   *c;
+    unsigned  rounds;
+
+    rounds = 0;
+
+    do {
+        more = false;
+        s->nitems = 0;
+
+        for (c = s->conns; c; c = c->next) {
+            if (!c->dead && conn_read(c)) {
+                server_frames(s, c);
+                more = more || c->in_used;
+            }
+        }
+
+        server_append(s);
+
+        for (c = s->conns; c; c = c->next) {
+            conn_consume(c);
+        }
+
+    } while (more && s->error == 0 && ++rounds < SERVER_LAST);
+
+    /* sync full: the answers that a flush is missing for */
+    if (s->conf->journal && s->conf->flush_fd != -1
+        && journal_sync(s->conf->journal) == 0)
+    {
+        for (c = s->conns; c; c = c->next) {
+            if (c->sync_seq || c->next_seq) {
+                server_ack(s, c, c->next_seq ? c->next_seq : c->sync_seq, 0);
+            }
+        }
+    }
+}

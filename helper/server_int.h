@@ -1,0 +1,54 @@
+/* What server*.c share. */
+
+#ifndef SERVER_INT_H_INCLUDED
+#define SERVER_INT_H_INCLUDED
+
+#include "conn.h"
+#include "flush.h"
+#include "server.h"
+
+#define SERVER_ENDS_MAX  (16 * 1024 * 1024)
+
+typedef struct {
+    conn_t      *conn;
+    sb_frame_t   frame;
+} server_from_t;
+
+typedef struct {
+    const server_conf_t  *conf;
+    int                   epoll;
+    bool                  stop;
+    bool                  more;         /* frames are left to handle */
+    conn_t               *conns;
+    unsigned              nconns;
+    uint64_t              conn_ids;
+    uint64_t              empty_us;     /* since when nobody is connected */
+    flush_t              *flush;
+    bool                  flushing;
+
+    journal_item_t       *items;        /* of this round */
+    server_from_t        *from;         /* whose, behind items */
+    size_t                nitems;
+
+    sb_buf_t              ends;         /* END frames of our own */
+    int                   error;        /* of the last append, 0 when fine */
+} server_t;
+
+/* Queues bytes for a connection, which dies when it does not take them. */
+void server_send(server_t *s, conn_t *c, const void *p, size_t n);
+
+/* --- server_frames.c ----------------------------------------------------- */
+
+/* Handles the whole frames a connection has sent; those to be kept become
+ * items. */
+void server_frames(server_t *s, conn_t *c);
+/* Appends the items and answers. */
+void server_append(server_t *s);
+/* Appends the ends that are due by time or by what passed. */
+void server_ends(server_t *s);
+void server_fetched(server_t *s);
+void server_flushed(server_t *s);
+/* Takes what is still in the sockets before we stop. */
+void server_last(server_t *s);
+
+#endif /* SERVER_INT_H_INCLUDED */
