@@ -99,15 +99,18 @@ $(B)/nginx.sources: FORCE
 	@mkdir -p $(B); echo "$(sort $(module_src) $(lib_src)) $(NGX_DIR)" | cmp -s - $@ \
 	    || echo "$(sort $(module_src) $(lib_src)) $(NGX_DIR)" > $@
 
+# Two makes at once in one tree would spoil each other's configure.
+NGX_LOCK = mkdir -p $(B); exec 9> $(B)/nginx.lock; flock 9
+
 $(B)/nginx/Makefile: config $(B)/nginx.sources
-	@$(NGX_ROOT); log="$$PWD/$(B)/configure.log"; cd "$(NGX_DIR)" && { $(NGX_CONF) \
+	@$(NGX_LOCK); $(NGX_ROOT); log="$$PWD/$(B)/configure.log"; cd "$(NGX_DIR)" && { $(NGX_CONF) \
 	    --add-dynamic-module="$$root" --builddir="$$root/$(B)/nginx"; } \
 	    > "$$log" 2>&1 || { tail -5 "$$log"; rm -f "$$root/$(B)/nginx/Makefile"; exit 1; }
 
 $(B)/ngx_http_sandbox_module.so: $(B)/nginx/Makefile $(module_src) $(lib_src) $(wildcard lib/*.h)
 	@[ "$$(cat $(B)/nginx.root 2> /dev/null)" -ef . ] || { rm -f $(B)/nginx/Makefile; \
 	    $(MAKE) --no-print-directory -s $(B)/nginx/Makefile; }
-	@$(MAKE) --no-print-directory -s -f "$$(cat $(B)/nginx.root)/$(B)/nginx/Makefile" \
+	@$(NGX_LOCK); $(MAKE) --no-print-directory -s -f "$$(cat $(B)/nginx.root)/$(B)/nginx/Makefile" \
 	    -C "$(NGX_DIR)" modules
 	cp $(B)/nginx/ngx_http_sandbox_module.so $@
 
