@@ -67,6 +67,7 @@ sub line {
 sub spawn {
     my ($self, @args) = @_;
 
+    unlink "$self->{dir}/out", "$self->{dir}/err";
     my $pid = fork // die "fork: $!\n";
 
     if ($pid == 0) {
@@ -158,6 +159,16 @@ sub children {
     }
 
     return %child;
+}
+
+
+# Those of the processes that still run; remains that nobody has waited for do
+# not.
+
+sub alive {
+    return grep {
+        SandboxTest::read_file("/proc/$_/stat") =~ /^\d+ \(.*\) ([^ZX]) /s
+    } @_;
 }
 
 
