@@ -81,6 +81,7 @@ int rt_perm_apply(const char *path, const rt_perm_t *p);
 /* --- processes --- */
 
 typedef struct {
+    const char *path;           /* NULL: argv[0], looked for in PATH */
     char      **argv;
     char      **env;            /* whole environment */
     const char *cwd;            /* NULL: ours */
@@ -100,7 +101,8 @@ pid_t rt_spawn(const rt_spawn_t *s);
  * free with rt_env_free(). */
 char **rt_env_make(char *const *extra);
 void rt_env_free(char **env);
-const char *rt_shell(void);
+/* bash, or sh where there is none; *name: its argv[0]. */
+const char *rt_shell(const char **name);
 /* Go's words for how a process ended: exit code (-1: by a signal) and, when it
  * is not 0, text such as "exit status 3". */
 int rt_exit_text(int status, char *dst, size_t n);

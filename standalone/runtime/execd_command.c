@@ -320,6 +320,7 @@ rt_command_start(rt_command_t *c, const rt_run_t *run)
     char       *argv[4];
     char      **env;
     rt_spawn_t  s;
+    const char *shell, *name;
 
     out[0] = out[1] = err[0] = err[1] = -1;
     env = rt_env_make(run->envs);
@@ -332,12 +333,14 @@ rt_command_start(rt_command_t *c, const rt_run_t *run)
         goto failed;
     }
 
-    argv[0] = (char *) (uintptr_t) rt_shell();
+    shell = rt_shell(&name);
+    argv[0] = (char *) (uintptr_t) name;
     argv[1] = (char *) (uintptr_t) "-c";
     argv[2] = c->content;
     argv[3] = NULL;
 
     memset(&s, 0, sizeof(s));
+    s.path = shell;
     s.argv = argv;
     s.env = env;
     s.cwd = run->cwd;
@@ -440,8 +443,7 @@ rt_command_execute(rt_req_t *r, const rt_run_t *run)
     }
 
     if (!rt_command_start(c, run)) {
-        snprintf(text, sizeof(text), "fork/exec %s: %s", rt_shell(),
-                 strerror(errno));
+        snprintf(text, sizeof(text), "fork/exec bash: %s", strerror(errno));
 
         if (run->background) {
             rt_events_release(e);
@@ -465,7 +467,7 @@ rt_command_execute(rt_req_t *r, const rt_run_t *run)
     rt_events_text(e, "init", sb_str(c->id, 32));
 
     if (run->background) {
-        rt_events_complete(e, (int64_t) (rt_ms() - c->start_ms));
+        rt_events_complete(e, 0);
         rt_events_close(e);
         rt_events_release(e);
 

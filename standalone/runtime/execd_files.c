@@ -10,6 +10,9 @@
 #include "url.h"
 
 
+#define RT_INFOS_MAX  8192      /* paths of one question */
+
+
 /* The body as an object of objects; NULL after an answer was given. */
 
 static sb_jdoc_t *
@@ -49,46 +52,95 @@ rt_is_last(const sb_jv_t *v)
 }
 
 
-void
-rt_files_info(rt_req_t *r)
+/* A map is written with its keys in order. */
+
+typedef struct {
+    char      *key;
+    sb_buf_t   info;
+} rt_info_t;
+
+
+static int
+rt_by_key(const void *a, const void *b)
 {
-    char        *path;
-    sb_buf_t     b;
-    rt_query_t   q;
+    return strcmp(((const rt_info_t *) a)->key, ((const rt_info_t *) b)->key);
+}
+
+
+static void
+rt_infos_reply(rt_req_t *r, rt_info_t *list, size_t n)
+{
+    size_t    i;
+    sb_buf_t  b;
 
     memset(&b, 0, sizeof(b));
     b.max = RT_BODY_MAX;
     sb_buf_add_c(&b, '{');
+
+    if (n > 0) {
+        qsort(list, n, sizeof(rt_info_t), rt_by_key);
+    }
+
+    for (i = 0; i < n; i++) {
+        if (i > 0 && strcmp(list[i].key, list[i - 1].key) == 0) {
+            continue;
+        }
+
+        sb_buf_add(&b, ",", b.len > 1 ? 1 : 0);
+        rt_go_write(&b, sb_str(list[i].key, strlen(list[i].key)));
+        sb_buf_add_c(&b, ':');
+        sb_buf_add(&b, list[i].info.data, list[i].info.len);
+    }
+
+    sb_buf_add_c(&b, '}');
+    rt_json(r, 200, &b);
+}
+
+
+void
+rt_files_info(rt_req_t *r)
+{
+    char        *path;
+    size_t       n;
+    rt_info_t   *list, *e;
+    rt_query_t   q;
+
+    list = calloc(RT_INFOS_MAX, sizeof(rt_info_t));
+    n = 0;
     rt_query_init(&q, r->query);
 
-    while (rt_query_next(&q)) {
+    while (list != NULL && n < RT_INFOS_MAX && !r->replied
+           && rt_query_next(&q))
+    {
         if (strcmp(q.name.data, "path") != 0) {
             continue;
         }
 
+        e = &list[n++];
+        e->key = strdup(q.value.data);
+        e->info.max = 65536;
         path = rt_expand(q.value.data, true);
 
-        if (b.len > 1) {
-            sb_buf_add_c(&b, ',');
-        }
-
-        rt_go_write(&b, sb_str(q.value.data, q.value.len));
-        sb_buf_add_c(&b, ':');
-
-        if (path == NULL || rt_file_info(&b, path) == -1) {
+        if (path == NULL || rt_file_info(&e->info, path) == -1) {
             rt_fail_errno(r, errno, q.value.data);
-            free(path);
-            sb_buf_free(&b);
-            rt_query_free(&q);
-            return;
         }
 
         free(path);
     }
 
     rt_query_free(&q);
-    sb_buf_add_c(&b, '}');
-    rt_json(r, 200, &b);
+
+    if (!r->replied) {
+        rt_infos_reply(r, list, n);
+    }
+
+    while (n > 0) {
+        n--;
+        free(list[n].key);
+        sb_buf_free(&list[n].info);
+    }
+
+    free(list);
 }
 
 

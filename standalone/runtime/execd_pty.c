@@ -274,6 +274,7 @@ rt_pty_start(rt_pty_t *s, bool pty)
     int           e;
     char         *argv[6], **env;
     rt_spawn_t    sp;
+    const char   *name;
     rt_pty_fds_t  f;
 
     if (s->closing) {
@@ -290,14 +291,15 @@ rt_pty_start(rt_pty_t *s, bool pty)
     }
 
     env = rt_env_make(NULL);
-    argv[0] = (char *) (uintptr_t) rt_shell();
+    memset(&sp, 0, sizeof(sp));
+    sp.path = rt_shell(&name);
+    argv[0] = (char *) (uintptr_t) name;
     argv[1] = (char *) (uintptr_t) "--norc";
     argv[2] = (char *) (uintptr_t) "--noprofile";
     argv[3] = s->command ? (char *) (uintptr_t) "-c" : NULL;
     argv[4] = s->command;
     argv[5] = NULL;
 
-    memset(&sp, 0, sizeof(sp));
     sp.argv = argv;
     sp.env = env;
     sp.cwd = s->cwd;

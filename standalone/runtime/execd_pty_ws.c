@@ -35,7 +35,9 @@ typedef struct {
     int                       fd;
     int                       in;           /* copy of the shell's input */
     bool                      broken;
-    bool                      end;          /* our close frame is queued */
+    bool                      end;          /* nothing more is to be said */
+    uint16_t                  code;         /* of the close frame, 0: none */
+    const char               *reason;
     uint64_t                  heard_ms;
     uint64_t                  wrote_ms;
     sb_buf_t                  typed;
@@ -262,12 +264,15 @@ rt_ws_message(wslay_event_context_ptr ctx,
 }
 
 
+/* The close frame goes out behind everything else: wslay would let it, as a
+ * control frame, overtake what is queued. */
+
 static void
 rt_ws_close(rt_pty_ws_t *w, uint16_t code, const char *reason)
 {
     if (!w->end) {
-        wslay_event_queue_close(w->ws, code, (const uint8_t *) reason,
-                                strlen(reason));
+        w->code = code;
+        w->reason = reason;
         w->end = true;
     }
 }
@@ -375,6 +380,14 @@ rt_pty_loop(rt_pty_ws_t *w)
 
         } else {
             w->wrote_ms = rt_ms();
+
+            if (w->code != 0) {
+                wslay_event_queue_close(w->ws, w->code,
+                                        (const uint8_t *) w->reason,
+                                        strlen(w->reason));
+                w->code = 0;
+                continue;
+            }
 
             if (w->end || wslay_event_get_close_sent(w->ws)) {
                 return;

@@ -448,6 +448,7 @@ rt_session_start(rt_session_run_t *run, const char *cwd, char **env,
     int         script, out[2], e;
     char       *argv[5];
     rt_spawn_t  s;
+    const char *name;
 
     script = rt_session_script(command);
     run->state = memfd_create("state", MFD_CLOEXEC);
@@ -461,13 +462,14 @@ rt_session_start(rt_session_run_t *run, const char *cwd, char **env,
         return -1;
     }
 
-    argv[0] = (char *) (uintptr_t) rt_shell();
+    memset(&s, 0, sizeof(s));
+    s.path = rt_shell(&name);
+    argv[0] = (char *) (uintptr_t) name;
     argv[1] = (char *) (uintptr_t) "--noprofile";
     argv[2] = (char *) (uintptr_t) "--norc";
     argv[3] = (char *) (uintptr_t) "/dev/fd/197";
     argv[4] = NULL;
 
-    memset(&s, 0, sizeof(s));
     s.argv = argv;
     s.env = env;
     s.cwd = cwd;

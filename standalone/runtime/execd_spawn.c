@@ -14,8 +14,21 @@
 extern char  **environ;
 
 
+/* As programs name themselves in their messages. */
+
+static const char *
+rt_base(const char *path)
+{
+    const char  *slash;
+
+    slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+
 const char *
-rt_shell(void)
+rt_shell(const char **name)
 {
     static const char *const  shells[] = {
         "/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"
@@ -25,9 +38,12 @@ rt_shell(void)
 
     for (i = 0; i < sizeof(shells) / sizeof(shells[0]); i++) {
         if (access(shells[i], X_OK) == 0) {
+            *name = rt_base(shells[i]);
             return shells[i];
         }
     }
+
+    *name = "sh";
 
     return "/bin/sh";
 }
@@ -159,7 +175,7 @@ rt_spawn_child(const rt_spawn_t *s, int in, int report)
         goto failed;
     }
 
-    execvpe(s->argv[0], s->argv, s->env);
+    execvpe(s->path ? s->path : s->argv[0], s->argv, s->env);
 
 failed:
 
