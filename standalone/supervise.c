@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GW_READY_MS        10000
+#define GW_READY_MS        60000    /* a long journal may be replayed */
 #define GW_NGINX_END_MS    25000    /* worker_shutdown_timeout and a bit */
 #define GW_HELPER_END_MS   60000    /* it applies what is in its journal */
 #define GW_RUNTIME_END_MS  10000
