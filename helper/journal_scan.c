@@ -368,7 +368,7 @@ journal_close(journal_t *j)
     }
 
     if (j->fd != -1) {
-        (void) fdatasync(j->fd);
+        (void) journal_sync(j);
         close(j->fd);
     }
 

@@ -1,0 +1,585 @@
+/* The journal: what is in it stays, what is torn goes, nothing else. */
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "helper_frames.h"
+#include "log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+
+typedef struct {
+    char      path[64];
+    int       fd;
+} place_t;
+
+typedef struct {
+    unsigned  n;
+    uint64_t  first, last;
+    uint64_t  instances;        /* sum */
+    uint64_t  seqs;             /* sum */
+} seen_t;
+
+
+static int
+setup(void **state)
+{
+    static place_t  p;
+
+    tdir_make(p.path);
+    p.fd = tdir_open(p.path);
+    *state = &p;
+
+    return 0;
+}
+
+
+static int
+teardown(void **state)
+{
+    place_t  *p = *state;
+
+    close(p->fd);
+    tdir_remove(p->path);
+
+    return 0;
+}
+
+
+static void
+scan(void *data, const journal_record_t *r)
+{
+    seen_t  *s = data;
+
+    if (s->n++ == 0) {
+        s->first = r->cursor;
+    }
+
+    s->last = r->cursor;
+    s->instances += r->instance;
+    s->seqs += r->frame.seq;
+}
+
+
+static journal_t *
+journal(place_t *p, size_t segment, seen_t *s)
+{
+    char        why[256];
+    journal_t  *j;
+
+    memset(s, 0, sizeof(seen_t));
+    j = journal_open(p->fd, segment, 0, 0, scan, s, why, sizeof(why));
+    assert_non_null(j);
+
+    return j;
+}
+
+
+/* Appends one record of about `size` bytes. */
+static int
+append(journal_t *j, uint64_t instance, uint64_t seq, size_t size)
+{
+    tframe_t        f;
+    journal_item_t  item;
+    static char     text[64 * 1024];
+
+    memset(text, 'x', sizeof(text));
+    tf_begin(&f, SB_F_OUTPUT, 0, seq, 1, seq);
+    sb_frame_put(&f.w, SB_T_DATA, sb_str(text, size));
+
+    item.instance = instance;
+    item.frame = f.mem;
+    item.len = tf_end(&f);
+
+    return journal_append(j, &item, 1);
+}
+
+
+static off_t
+size_of(place_t *p, const char *name)
+{
+    struct stat  st;
+
+    assert_int_equal(fstatat(p->fd, name, &st, 0), 0);
+
+    return st.st_size;
+}
+
+
+static void
+test_round_trip(void **state)
+{
+    static char       buf[JOURNAL_RECORD_MAX];
+    size_t            i, pos;
+    seen_t            s;
+    ssize_t           n;
+    tframe_t         *f;
+    journal_t        *j;
+    journal_pos_t     tail;
+    journal_item_t    items[1200];
+    journal_record_t  r;
+    journal_reader_t  reader;
+
+    j = journal(*state, JOURNAL_SEGMENT, &s);
+    assert_int_equal(s.n, 0);
+
+    /* more than one write takes */
+    f = malloc(sizeof(tframe_t));
+
+    for (i = 0; i < 1200; i++) {
+        char  *copy;
+
+        tf_begin(f, SB_F_BEGIN, SB_FF_STRICT, i + 1, (unsigned) i + 1, i);
+        tf_u64(f, SB_T_PORT, i);
+        copy = malloc(tf_end(f));
+        memcpy(copy, f->mem, f->len);
+
+        items[i].instance = 7;
+        items[i].frame = copy;
+        items[i].len = f->len;
+    }
+
+    assert_int_equal(journal_append(j, items, 1200), 0);
+
+    tail = journal_tail(j);
+    assert_int_equal(tail.cursor, 1200);
+
+    /* a reader in the middle */
+    journal_reader_init(&reader, j, 700);
+    n = journal_read(&reader, buf, sizeof(buf), &tail);
+    assert_true(n > 0);
+
+    for (i = 700, pos = 0; journal_next(&r, buf, (size_t) n, &pos); i++) {
+        assert_int_equal(r.cursor, i + 1);
+        assert_int_equal(r.instance, 7);
+        assert_int_equal(r.frame.seq, i + 1);
+        assert_int_equal(r.frame.flags, SB_FF_STRICT);
+        assert_int_equal(sb_field_u64(&r.frame, SB_T_PORT, 0), i);
+    }
+
+    assert_int_equal(i, 1200);
+    assert_int_equal(journal_read(&reader, buf, sizeof(buf), &tail), 0);
+    journal_reader_close(&reader);
+    journal_close(j);
+
+    j = journal(*state, JOURNAL_SEGMENT, &s);
+    assert_int_equal(s.n, 1200);
+    assert_int_equal(s.last, 1200);
+    assert_int_equal(journal_tail(j).cursor, 1200);
+    journal_close(j);
+
+    for (i = 0; i < 1200; i++) {
+        free((void *) (uintptr_t) items[i].frame);
+    }
+
+    free(f);
+}
+
+
+static size_t
+slurp(place_t *p, const char *name, char *buf, size_t size)
+{
+    int      fd;
+    ssize_t  n;
+
+    fd = openat(p->fd, name, O_RDONLY);
+    n = read(fd, buf, size);
+    close(fd);
+    assert_true(n >= 0);
+
+    return (size_t) n;
+}
+
+
+static void
+spit(place_t *p, const char *name, const char *buf, size_t n)
+{
+    int  fd;
+
+    fd = openat(p->fd, name, O_WRONLY|O_CREAT|O_TRUNC, 0600);
+    assert_true(write(fd, buf, n) == (ssize_t) n);
+    close(fd);
+}
+
+
+/* Three records; the ends of them in the file. */
+static size_t
+three(place_t *p, char *buf, size_t size, off_t ends[4])
+{
+    size_t      n;
+    seen_t      s;
+    journal_t  *j;
+
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    ends[0] = size_of(p, "0000000001.seg");
+    assert_int_equal(append(j, 5, 1, 10), 0);
+    ends[1] = size_of(p, "0000000001.seg");
+    assert_int_equal(append(j, 5, 2, 100), 0);
+    ends[2] = size_of(p, "0000000001.seg");
+    assert_int_equal(append(j, 5, 3, 33), 0);
+    ends[3] = size_of(p, "0000000001.seg");
+    journal_close(j);
+
+    n = slurp(p, "0000000001.seg", buf, size);
+    assert_int_equal(n, ends[3]);
+
+    return n;
+}
+
+
+/* Cut at every byte: whole records stay, the rest goes, appending goes on. */
+static void
+test_torn_at_every_byte(void **state)
+{
+    char        buf[4096];
+    off_t       ends[4];
+    place_t    *p = *state;
+    seen_t      s;
+    size_t      cut, n;
+    unsigned    whole;
+    journal_t  *j;
+
+    n = three(p, buf, sizeof(buf), ends);
+
+    for (cut = 0; cut <= n; cut++) {
+        spit(p, "0000000001.seg", buf, cut);
+
+        for (whole = 0; whole < 3 && cut >= (size_t) ends[whole + 1]; whole++)
+        {
+            /* void */
+        }
+
+        j = journal(p, JOURNAL_SEGMENT, &s);
+        assert_int_equal(s.n, whole);
+        assert_int_equal(journal_tail(j).cursor, whole);
+
+        /* a flush each: not after every single one */
+        if (cut % 8) {
+            journal_close(j);
+            continue;
+        }
+
+        assert_int_equal(append(j, 5, 9, 50), 0);
+        journal_close(j);
+
+        j = journal(p, JOURNAL_SEGMENT, &s);
+        assert_int_equal(s.n, whole + 1);
+        assert_int_equal(s.last, whole + 1);
+        assert_int_equal(s.seqs, whole * (whole + 1) / 2 + 9);
+        journal_close(j);
+    }
+}
+
+
+/* Any byte changed: never a wrong record, never one behind it. */
+static void
+test_flipped_at_every_byte(void **state)
+{
+    char        buf[4096], bad[4096];
+    off_t       ends[4];
+    place_t    *p = *state;
+    seen_t      s;
+    size_t      at, n;
+    unsigned    whole;
+    journal_t  *j;
+
+    n = three(p, buf, sizeof(buf), ends);
+
+    for (at = (size_t) ends[0]; at < n; at++) {
+        memcpy(bad, buf, n);
+        bad[at] = (char) (bad[at] ^ 0x40);
+        spit(p, "0000000001.seg", bad, n);
+
+        for (whole = 0; at >= (size_t) ends[whole + 1]; whole++) {
+            /* void */
+        }
+
+        j = journal(p, JOURNAL_SEGMENT, &s);
+        assert_int_equal(s.n, whole);
+        journal_close(j);
+    }
+}
+
+
+/* Whole records that an append was cut back before do not come back. */
+static void
+test_leftovers(void **state)
+{
+    char        buf[4096], more[8192];
+    off_t       ends[4];
+    place_t    *p = *state;
+    seen_t      s;
+    size_t      n;
+    journal_t  *j;
+
+    n = three(p, buf, sizeof(buf), ends);
+
+    /* the second record once more, behind the third */
+    memcpy(more, buf, n);
+    memcpy(more + n, buf + ends[1], (size_t) (ends[2] - ends[1]));
+    spit(p, "0000000001.seg", more, n + (size_t) (ends[2] - ends[1]));
+
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    assert_int_equal(s.n, 3);
+    assert_int_equal(size_of(p, "0000000001.seg"), n);
+    journal_close(j);
+}
+
+
+static void
+test_segments(void **state)
+{
+    static char       buf[JOURNAL_RECORD_MAX];
+    size_t            pos;
+    place_t          *p = *state;
+    seen_t            s;
+    ssize_t           n;
+    uint64_t          i, cursor;
+    journal_t        *j;
+    journal_pos_t     tail;
+    journal_reader_t  reader;
+    journal_record_t  r;
+
+    j = journal(p, 4096, &s);
+
+    for (i = 1; i <= 100; i++) {
+        if (journal_full(j)) {
+            assert_int_equal(journal_roll(j), 0);
+        }
+
+        assert_int_equal(append(j, 1, i, 300), 0);
+    }
+
+    tail = journal_tail(j);
+    assert_true(tail.segment > 5);
+
+    journal_reader_init(&reader, j, 0);
+    cursor = 0;
+
+    while ((n = journal_read(&reader, buf, sizeof(buf), &tail)) > 0) {
+        for (pos = 0; journal_next(&r, buf, (size_t) n, &pos); ) {
+            assert_int_equal(r.cursor, ++cursor);
+        }
+    }
+
+    assert_int_equal(cursor, 100);
+    journal_reader_close(&reader);
+
+    /* nothing goes that is not applied, the newest two never */
+    assert_false(journal_can_forget(j, 0));
+    journal_forget(j, 0);
+    assert_int_equal(faccessat(p->fd, "0000000001.seg", F_OK, 0), 0);
+    assert_true(journal_can_forget(j, 100));
+    journal_forget(j, 100);
+    assert_int_equal(faccessat(p->fd, "0000000001.seg", F_OK, 0), -1);
+    journal_close(j);
+
+    j = journal(p, 4096, &s);
+    assert_true(s.n > 0 && s.n < 40);
+    assert_int_equal(s.last, 100);
+    assert_int_equal(s.first, 100 - s.n + 1);
+    assert_int_equal(append(j, 1, 101, 10), 0);
+    assert_int_equal(journal_tail(j).cursor, 101);
+    journal_close(j);
+}
+
+
+/* Damage in an older segment costs the rest of that segment only. */
+static void
+test_damaged_segment(void **state)
+{
+    static char       buf[JOURNAL_RECORD_MAX];
+    size_t            n, pos;
+    place_t          *p = *state;
+    seen_t            s;
+    ssize_t           got;
+    uint64_t          i, sum;
+    journal_t        *j;
+    journal_pos_t     tail;
+    journal_reader_t  reader;
+    journal_record_t  r;
+
+    j = journal(p, 4096, &s);
+
+    for (i = 1; i <= 30; i++) {
+        if (journal_full(j)) {
+            assert_int_equal(journal_roll(j), 0);
+        }
+
+        assert_int_equal(append(j, 1, i, 300), 0);
+    }
+
+    journal_close(j);
+
+    n = slurp(p, "0000000001.seg", buf, sizeof(buf));
+    buf[n / 2] ^= 1;
+    spit(p, "0000000001.seg", buf, n);
+
+    j = journal(p, 4096, &s);
+    assert_true(s.n > 15 && s.n < 30);
+    assert_int_equal(s.last, 30);
+
+    tail = journal_tail(j);
+    journal_reader_init(&reader, j, 0);
+    sum = 0;
+
+    while ((got = journal_read(&reader, buf, sizeof(buf), &tail)) > 0) {
+        for (pos = 0; journal_next(&r, buf, (size_t) got, &pos); ) {
+            sum++;
+        }
+    }
+
+    assert_int_equal(sum, s.n);
+    journal_reader_close(&reader);
+    journal_close(j);
+}
+
+
+/* C104: no room: nothing half written, and it goes on when there is room. */
+static void
+test_no_room(void **state)
+{
+    off_t          before;
+    place_t       *p = *state;
+    seen_t         s;
+    journal_t     *j;
+    struct rlimit  old, r;
+
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    assert_int_equal(append(j, 1, 1, 100), 0);
+    before = size_of(p, "0000000001.seg");
+
+    (void) signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    r = old;
+    r.rlim_cur = (rlim_t) before + 60;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &r), 0);
+
+    assert_int_equal(append(j, 1, 2, 100), EFBIG);
+    assert_int_equal(size_of(p, "0000000001.seg"), before);
+    assert_int_equal(journal_tail(j).cursor, 1);
+    assert_int_equal(append(j, 1, 2, 100), EFBIG);
+
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+
+    assert_int_equal(append(j, 1, 3, 100), 0);
+    assert_int_equal(journal_tail(j).cursor, 2);
+    journal_close(j);
+
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    assert_int_equal(s.n, 2);
+    assert_int_equal(s.seqs, 4);
+    journal_close(j);
+}
+
+
+/* A bound on what may wait for being applied. */
+static void
+test_bounded(void **state)
+{
+    int         rc;
+    seen_t      s;
+    unsigned    i;
+    journal_t  *j;
+
+    j = journal(*state, 100, &s);
+    rc = 0;
+
+    for (i = 0; i < JOURNAL_SEGMENTS + 5 && rc == 0; i++) {
+        rc = journal_roll(j);
+    }
+
+    assert_int_equal(rc, EDQUOT);
+    assert_int_equal(i, JOURNAL_SEGMENTS);
+    journal_close(j);
+}
+
+
+static void
+test_applied(void **state)
+{
+    int       fd;
+    char      text[160], *boot;
+    place_t  *p = *state;
+
+    assert_int_equal(journal_applied_load(p->fd), 0);
+    assert_int_equal(journal_applied_store(p->fd, 123456), 0);
+    assert_int_equal(journal_applied_load(p->fd), 123456);
+    assert_int_equal(journal_applied_store(p->fd, 7), 0);
+    assert_int_equal(journal_applied_load(p->fd), 7);
+
+    /* after another boot the files may lack what it says */
+    text[slurp(p, "applied", text, sizeof(text) - 1)] = '\0';
+    boot = text + 25;
+    *boot = (char) (*boot == 'a' ? 'b' : 'a');
+    spit(p, "applied", text, strlen(text));
+    assert_int_equal(journal_applied_load(p->fd), 0);
+
+    fd = openat(p->fd, "applied", O_WRONLY|O_TRUNC);
+    close(fd);
+    assert_int_equal(journal_applied_load(p->fd), 0);
+}
+
+
+/* Cursors never repeat, whatever was lost. */
+static void
+test_cursor_begins(void **state)
+{
+    char        why[256];
+    seen_t      s;
+    place_t    *p = *state;
+    journal_t  *j;
+
+    j = journal_open(p->fd, 4096, 50, 1000, scan, &s, why, sizeof(why));
+    assert_int_equal(journal_tail(j).cursor, 1000);
+    assert_int_equal(append(j, 1, 1, 10), 0);
+    journal_close(j);
+
+    memset(&s, 0, sizeof(s));
+    j = journal_open(p->fd, 4096, 50, 5000, scan, &s, why, sizeof(why));
+    assert_int_equal(s.last, 1001);
+    assert_int_equal(journal_tail(j).cursor, 1001);
+    journal_close(j);
+
+    j = journal_open(p->fd, 4096, 9000, 0, scan, &s, why, sizeof(why));
+    assert_int_equal(journal_tail(j).cursor, 9000);
+    assert_int_equal(append(j, 1, 2, 10), 0);
+    journal_close(j);
+
+    memset(&s, 0, sizeof(s));
+    j = journal_open(p->fd, 4096, 0, 0, scan, &s, why, sizeof(why));
+    assert_int_equal(s.first, 1001);
+    assert_int_equal(s.last, 9001);
+    journal_close(j);
+}
+
+
+#define journal_case(f)  cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        journal_case(test_round_trip),
+        journal_case(test_torn_at_every_byte),
+        journal_case(test_flipped_at_every_byte),
+        journal_case(test_leftovers),
+        journal_case(test_segments),
+        journal_case(test_damaged_segment),
+        journal_case(test_no_room),
+        journal_case(test_bounded),
+        journal_case(test_applied),
+        journal_case(test_cursor_begins)
+    };
+
+    (void) log_open("/dev/null");
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
