@@ -15,7 +15,7 @@
 #define HISTORY_FILE       "history.sqlite3"
 
 /* Connections kept open at a time. */
-#define HISTORY_OPEN_MAX   64
+#define HISTORY_OPEN_MAX   256
 
 /* The history of one sandbox. */
 typedef struct {

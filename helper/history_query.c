@@ -26,6 +26,8 @@ static const struct {
     { "gateway_detached", "event_id,since,ended_at" }
 };
 
+#define HISTORY_VIEWS  (sizeof(history_views) / sizeof(history_views[0]))
+
 
 /* time_us(text): Unix microseconds, or NULL. */
 static void
@@ -103,12 +105,48 @@ history_query_view(sqlite3 *db, const char *table, const char *columns,
 }
 
 
+/* Which of the tables are there, as bits. */
+static bool
+history_query_tables(sqlite3 *db, unsigned *found, history_error_t *err)
+{
+    int            rc;
+    sb_str_t       name;
+    sqlite3_stmt  *stmt;
+
+    *found = 0;
+
+    stmt = history_prepare(db, "SELECT name FROM sqlite_master"
+                               " WHERE name LIKE 'gateway%'", err);
+    if (stmt == NULL) {
+        return false;
+    }
+
+    while ((rc = history_step(stmt, err)) == 1) {
+        name = history_column(stmt, 0);
+
+        for (unsigned i = 0; i < HISTORY_VIEWS; i++) {
+            if (sb_eq(name, sb_str(history_views[i].table,
+                                   strlen(history_views[i].table))))
+            {
+                *found |= 1u << i;
+            }
+        }
+    }
+
+    sqlite3_finalize(stmt);
+
+    return rc == 0;
+}
+
+
 bool
 history_query_prepare(sqlite3 *db, history_error_t *err)
 {
-    int  rc;
+    int       rc;
+    unsigned  found;
 
-    rc = sqlite3_exec(db, "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-512;",
+    rc = sqlite3_exec(db, "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-512;"
+                          "BEGIN",
                       NULL, NULL, NULL);
 
     if (rc == SQLITE_OK) {
@@ -128,15 +166,23 @@ history_query_prepare(sqlite3 *db, history_error_t *err)
         return false;
     }
 
-    for (size_t i = 0; i < sizeof(history_views) / sizeof(history_views[0]);
-         i++)
-    {
-        if (!history_has_table(db, history_views[i].table)
+    if (!history_query_tables(db, &found, err)) {
+        return false;
+    }
+
+    for (unsigned i = 0; i < HISTORY_VIEWS; i++) {
+        if ((found & 1u << i) == 0
             && !history_query_view(db, history_views[i].table,
                                    history_views[i].columns, err))
         {
             return false;
         }
+    }
+
+    rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+    if (rc != SQLITE_OK) {
+        history_error_sqlite(err, db, rc);
+        return false;
     }
 
     return true;

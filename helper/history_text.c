@@ -367,11 +367,10 @@ history_text_size(char dst[16], int64_t bytes)
 void
 history_text_duration(char dst[24], int64_t ms)
 {
-    if (ms < 0) {
-        ms = 0;
-    }
+    if (ms < 1) {
+        strcpy(dst, "<1ms");
 
-    if (ms < 1000) {
+    } else if (ms < 1000) {
         snprintf(dst, 24, "%dms", (int) ms);
 
     } else if (ms < 60 * 1000) {

@@ -35,7 +35,7 @@ void history_text_json(FILE *to, sb_str_t json);
 
 /* "1.5K", "12M": at most 5 columns.  dst holds 16 bytes. */
 void history_text_size(char dst[16], int64_t bytes);
-/* "12ms", "3.4s", "2m05s", "3h10m".  dst holds 24 bytes. */
+/* "<1ms", "12ms", "3.4s", "2m05s", "3h10m".  dst holds 24 bytes. */
 void history_text_duration(char dst[24], int64_t ms);
 
 /* Prints "sandbox-history: " and a sentence, made safe, on stderr. */
