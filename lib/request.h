@@ -26,6 +26,8 @@ typedef struct {
     sb_str_t            cwd;
     int64_t             timeout_ms; /* -1: none */
     bool                background;
+    bool                has_expires;    /* endpoint.get: a signed address is
+                                           asked for */
     sb_request_file_t  *files;      /* first SB_REQUEST_FILES_MAX of them */
     size_t              nfiles;
     size_t              files_total;

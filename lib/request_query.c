@@ -195,6 +195,7 @@ sb_query_signed(sb_request_ctx_t *c, sb_pairs_t *p)
     }
 
     if (found) {
+        c->r->has_expires = true;
         sb_object_bool(&c->out, "signed", true);
     }
 }

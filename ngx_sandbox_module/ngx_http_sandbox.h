@@ -39,7 +39,10 @@
 #define NGX_HTTP_SANDBOX_HELPER_EXEC  2
 
 /* the biggest frame the module makes; output goes in pieces of 16 KiB */
-#define NGX_HTTP_SANDBOX_SCRATCH  (512 * 1024)
+#define NGX_HTTP_SANDBOX_SCRATCH  SB_FRAME_MAX
+
+/* of a command's text; what is longer is cut, its size stands beside it */
+#define NGX_HTTP_SANDBOX_COMMAND  (1024 * 1024)
 #define NGX_HTTP_SANDBOX_PIECE    16384
 
 #define ngx_http_sandbox_str(s)   sb_str((s)->data, (s)->len)
@@ -158,6 +161,7 @@ typedef struct {
     ngx_str_t                     correlation;
     ngx_str_t                     parent;
     ngx_str_t                     identity;
+    ngx_str_t                     request_id;   /* X-Request-ID */
 
     /* request */
     sb_request_t                 *facts;        /* freed with the pool */
@@ -339,8 +343,9 @@ ngx_int_t ngx_http_sandbox_endpoint_find(ngx_http_request_t *r,
 void ngx_http_sandbox_endpoint_learn(ngx_http_sandbox_main_conf_t *mcf,
     ngx_http_sandbox_loc_conf_t *lcf, ngx_log_t *log, sb_str_t sandbox,
     uint32_t port, ngx_str_t *body);
-/* Drops all addresses of a sandbox, or one (port != 0): none is used again
- * before upstream has named it again, which is asked for on the next use. */
+/* Forgets all addresses of a sandbox; or (port != 0) drops one, which is not
+ * used again before upstream has named it again: that is asked for when it
+ * would have been used. */
 void ngx_http_sandbox_endpoint_drop(ngx_http_sandbox_main_conf_t *mcf,
     sb_str_t sandbox, uint32_t port);
 /* No connection to the address: dropped, and not used again for a while even

@@ -22,6 +22,7 @@ typedef enum {
     NGX_HTTP_SANDBOX_H_CORRELATION,
     NGX_HTTP_SANDBOX_H_PARENT,
     NGX_HTTP_SANDBOX_H_TRACEPARENT,
+    NGX_HTTP_SANDBOX_H_REQUEST_ID,
     NGX_HTTP_SANDBOX_H_INGRESS_TO,
     NGX_HTTP_SANDBOX_H_INGRESS_OLD,
     NGX_HTTP_SANDBOX_H_ACCEPT_ENCODING,
@@ -40,6 +41,7 @@ static ngx_str_t  ngx_http_sandbox_headers[] = {
     ngx_string("x-correlation-id"),
     ngx_string("x-parent-operation-id"),
     ngx_string("traceparent"),
+    ngx_string("x-request-id"),
     ngx_string("opensandbox-ingress-to"),
     ngx_string("open-sandbox-ingress"),
     ngx_string("accept-encoding"),
@@ -65,6 +67,8 @@ static void ngx_http_sandbox_kill(ngx_table_elt_t *h);
 static ngx_uint_t ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf,
     ngx_str_t *value);
 static void ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r);
+static void ngx_http_sandbox_hop_names(ngx_http_request_t *r,
+    ngx_str_t *names);
 static ngx_int_t ngx_http_sandbox_set(ngx_http_request_t *r, ngx_str_t *name,
     ngx_str_t *value);
 static ngx_int_t ngx_http_sandbox_stated(ngx_http_request_t *r,
@@ -449,6 +453,13 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
         n = ngx_http_sandbox_header(&h[i], &twin);
 
+        if (n == NGX_HTTP_SANDBOX_H_REQUEST_ID && !twin) {
+            ctx->request_id = h[i].value;
+            ctx->request_id.len = ngx_min(ctx->request_id.len,
+                                          NGX_HTTP_SANDBOX_ACTOR_MAX);
+            continue;
+        }
+
         if (n < NGX_HTTP_SANDBOX_H_ACTOR_TYPE
             || n > NGX_HTTP_SANDBOX_H_TRACEPARENT)
         {
@@ -799,18 +810,34 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
 static void
 ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r)
 {
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    /* there may be several; nginx before 1.23 points to none of them */
+
+    ngx_http_sandbox_each_header(r, part, h, i) {
+
+        if (h[i].key.len == sizeof("connection") - 1
+            && ngx_strncmp(h[i].lowcase_key, "connection", h[i].key.len) == 0)
+        {
+            ngx_http_sandbox_hop_names(r, &h[i].value);
+        }
+    }
+}
+
+
+static void
+ngx_http_sandbox_hop_names(ngx_http_request_t *r, ngx_str_t *names)
+{
     u_char           *p, *last, *start;
     size_t            len;
     ngx_uint_t        i, n, twin;
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
 
-    if (r->headers_in.connection == NULL) {
-        return;
-    }
-
-    p = r->headers_in.connection->value.data;
-    last = p + r->headers_in.connection->value.len;
+    p = names->data;
+    last = p + names->len;
 
     while (p < last) {
 
@@ -826,13 +853,7 @@ ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r)
 
         len = p - start;
 
-        if (len == 0
-            || (len == 5 && ngx_strncasecmp(start, (u_char *) "close", 5) == 0)
-            || (len == 7
-                && ngx_strncasecmp(start, (u_char *) "upgrade", 7) == 0)
-            || (len == 10
-                && ngx_strncasecmp(start, (u_char *) "keep-alive", 10) == 0))
-        {
+        if (len == 0) {
             continue;
         }
 
@@ -846,9 +867,9 @@ ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r)
 
             n = ngx_http_sandbox_header(&h[i], &twin);
 
-            if (n < NGX_HTTP_SANDBOX_H_ACCEPT_ENCODING
+            if (n < NGX_HTTP_SANDBOX_H_REQUEST_ID
                 || &h[i] == r->headers_in.host
-                || &h[i] == r->headers_in.connection
+                || &h[i] == r->headers_in.upgrade
                 || &h[i] == r->headers_in.content_length
                 || &h[i] == r->headers_in.transfer_encoding
                 || &h[i] == r->headers_in.content_type)

@@ -355,6 +355,16 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                                        "Authorization: Bearer.", NULL);
     }
 
+    if (r->schema_start) {
+
+        /* "GET http://host/...": two hosts, and nginx has cut the target */
+
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
+                                       "GATEWAY_AMBIGUOUS_REQUEST",
+                                       "The request target must be a path, "
+                                       "not an absolute URL.", NULL);
+    }
+
     if (ctx->route_rc != SB_OK) {
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
                                        "GATEWAY_AMBIGUOUS_REQUEST",

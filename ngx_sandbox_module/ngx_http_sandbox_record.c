@@ -95,7 +95,10 @@ ngx_http_sandbox_record_begin(ngx_http_request_t *r,
         flags |= SB_FF_STRICT;
     }
 
-    if (ctx->op->flags & SB_OPF_FOLD || !ctx->authenticated) {
+    if ((ctx->op->flags & SB_OPF_FOLD
+         && !(ctx->facts && ctx->facts->has_expires))
+        || !ctx->authenticated)
+    {
         /* polling, and what knocks without a credential */
         flags |= SB_FF_FOLD;
     }
@@ -139,6 +142,7 @@ ngx_http_sandbox_record_begin(ngx_http_request_t *r,
     sb_frame_put(&w, SB_T_PATH, ctx->route.path);
     ngx_http_sandbox_put(&w, SB_T_CLIENT, &r->connection->addr_text);
     ngx_http_sandbox_put(&w, SB_T_AGENT, &agent);
+    ngx_http_sandbox_put(&w, SB_T_REQUEST_ID, &ctx->request_id);
     ngx_http_sandbox_put(&w, SB_T_ACTOR_TYPE, &ctx->actor_type);
     ngx_http_sandbox_put(&w, SB_T_ACTOR_ID, &ctx->actor_id);
     ngx_http_sandbox_put(&w, SB_T_THREAD, &ctx->thread);
@@ -237,7 +241,10 @@ ngx_http_sandbox_put_facts(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
     }
 
     if (f->has_command) {
-        sb_frame_put(w, SB_T_COMMAND, f->command);
+        sb_frame_put(w, SB_T_COMMAND,
+                     sb_str(f->command.data,
+                            sb_utf8_cut(f->command,
+                                        NGX_HTTP_SANDBOX_COMMAND)));
         sb_frame_put(w, SB_T_CWD, f->cwd);
 
         if (f->timeout_ms >= 0) {
@@ -260,6 +267,12 @@ ngx_http_sandbox_put_facts(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
     for (i = 0; i < f->nfiles; i++) {
         file = &f->files[i];
 
+        if ((size_t) (w->end - w->pos)
+            < file->path.len + file->old_path.len + 128)
+        {
+            break;
+        }
+
         sb_frame_put(w, SB_T_FILE_PATH, file->path);
 
         if (file->old_path.len) {
@@ -275,7 +288,7 @@ ngx_http_sandbox_put_facts(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
         }
     }
 
-    if (f->files_total > f->nfiles) {
+    if (f->files_total > i) {
         sb_frame_put_u64(w, SB_T_FILES_TOTAL, f->files_total);
     }
 }
