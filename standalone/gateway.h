@@ -169,7 +169,7 @@ bool gw_token_first(const char *path, char *text);
 
 typedef struct {
     const char  *name;          /* as messages say it */
-    char         note[GW_PATH_MAX]; /* file that holds pid and start time */
+    char         note[GW_PATH_MAX];     /* file of pid and start time */
     const char  *argv[40];
     unsigned     argc;
     pid_t        pid;           /* 0: not running */
@@ -192,6 +192,16 @@ bool gw_child_start(gw_child_t *c, bool ready);
 void gw_child_ended(const gw_child_t *c, int status, char *text, size_t size);
 /* Ends what a gateway that was killed has left running on this data. */
 void gw_child_end_leftover(const gw_child_t *c, int sig, unsigned wait_ms);
+
+/* launch.c */
+
+/* Writes a new key that gateway and helper ask the local runtime with. */
+bool gw_runtime_key(const gw_t *g);
+/* A free port for it, beginning with the wished one; sets upstream. */
+bool gw_runtime_port(gw_t *g);
+void gw_runtime_args(const gw_t *g, gw_child_t *c);
+void gw_helper_args(const gw_t *g, gw_child_t *c);
+void gw_nginx_args(const gw_t *g, gw_child_t *c);
 
 /* supervise.c */
 

@@ -525,7 +525,9 @@ gw_check(gw_t *g)
     snprintf(g->place.conf, sizeof(g->place.conf), "%s/nginx.conf", dir);
     snprintf(g->place.data, sizeof(g->place.data), "%s", dir);
 
-    if (g->opt.api_key) {
+    /* a key of its own: the real one is not there yet */
+
+    if (g->opt.api_key_file == NULL && g->place.key[0]) {
         snprintf(g->place.key, sizeof(g->place.key), "%s/key", dir);
     }
 
@@ -540,8 +542,8 @@ gw_check(gw_t *g)
 
     if (gw_mkdirs(data, 0700) && gw_mkdirs(g->place.temp, 0700)
         && (!fresh || gw_token_first(g->place.tokens, text))
-        && (!g->opt.api_key || gw_write_file(g->place.key, g->opt.api_key,
-                                             strlen(g->opt.api_key), 0600))
+        && (g->opt.api_key_file || g->place.key[0] == '\0'
+            || gw_write_file(g->place.key, "check", 5, 0600))
         && gw_conf_render(g, &out)
         && gw_write_file(g->place.conf, out.data, out.len, 0600)
         && gw_conf_test(g, g->place.conf, dir))

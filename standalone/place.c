@@ -91,10 +91,12 @@ gw_place_name(gw_place_t *p, const gw_options_t *opt)
             return false;
         }
 
-    } else if (opt->api_key && !gw_name(p->key, "%s/nginx/upstream.key",
-                                        p->data))
-    {
-        return false;
+    } else if (opt->api_key || opt->upstream == NULL) {
+        if (!gw_name(p->key, "%s/nginx/%s.key", p->data,
+                     opt->upstream ? "upstream" : "runtime"))
+        {
+            return false;
+        }
     }
 
     if (p->root) {

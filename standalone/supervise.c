@@ -4,9 +4,7 @@
  */
 
 #include "gateway.h"
-#include "digest.h"
 #include "files.h"
-#include "id.h"
 #include "token.h"
 
 #include <errno.h>
@@ -40,18 +38,11 @@ typedef struct {
     unsigned      ends;         /* signals to end that came in */
     bool          nginx_gone;
     char          token[SB_TOKEN_TEXT_MAX];
-    char          port[8];
-    char          peer[16];
 } gw_run_t;
 
 
 static bool gw_signals(gw_run_t *r);
 static void gw_children(gw_run_t *r);
-static bool gw_runtime_key(gw_t *g);
-static bool gw_runtime_port(gw_t *g);
-static void gw_runtime_args(gw_run_t *r);
-static void gw_helper_args(gw_run_t *r);
-static void gw_nginx_args(gw_run_t *r);
 static bool gw_configure(gw_run_t *r);
 static bool gw_bring_up(gw_run_t *r);
 static bool gw_await(gw_run_t *r, gw_child_t *c);
@@ -171,154 +162,6 @@ gw_children(gw_run_t *r)
 }
 
 
-/* The local runtime is asked with a key of its own, or any process on this
- * machine could go past the gateway. */
-
-static bool
-gw_runtime_key(gw_t *g)
-{
-    char     hex[65];
-    uint8_t  secret[32];
-
-    if (snprintf(g->place.key, sizeof(g->place.key), "%s/nginx/runtime.key",
-                 g->place.data) >= (int) sizeof(g->place.key))
-    {
-        return gw_fail("the path %s is too long.", g->place.data);
-    }
-
-    sb_random(secret, sizeof(secret));
-    sb_hex(hex, secret, sizeof(secret));
-
-    return gw_write_file(g->place.key, hex, 64, 0600)
-           || gw_fail("%s cannot be written: %s.", g->place.key,
-                      strerror(errno));
-}
-
-
-static bool
-gw_runtime_port(gw_t *g)
-{
-    unsigned  port, i;
-
-    port = g->upstream.port;
-
-    for (i = 0; i < 20 && port + i <= 65535; i++) {
-
-        if (port + i != g->opt.port && !gw_port_open("127.0.0.1", port + i)) {
-            g->upstream.port = port + i;
-            snprintf(g->upstream.authority, sizeof(g->upstream.authority),
-                     "127.0.0.1:%u", port + i);
-            snprintf(g->upstream_url, sizeof(g->upstream_url),
-                     "http://127.0.0.1:%u", port + i);
-            return true;
-        }
-
-        if (g->opt.config) {
-            break;      /* that configuration names one port */
-        }
-    }
-
-    return gw_fail("port %u on 127.0.0.1, for the local runtime, is taken; end"
-                   " what listens there or choose another --port.", port);
-}
-
-
-static void
-gw_runtime_args(gw_run_t *r)
-{
-    gw_t        *g;
-    gw_child_t  *c;
-    static char  data[GW_PATH_MAX + 16];
-
-    g = r->g;
-    c = &r->child[GW_RUNTIME];
-
-    snprintf(r->port, sizeof(r->port), "%u", g->upstream.port);
-    snprintf(data, sizeof(data), "%s/runtime", g->place.data);
-
-    gw_child_arg(c, g->prog.runtime);
-    gw_child_arg(c, "--port");
-    gw_child_arg(c, r->port);
-    gw_child_arg(c, "--data");
-    gw_child_arg(c, data);
-    gw_child_arg(c, "--api-key-file");
-    gw_child_arg(c, g->place.key);
-    gw_child_arg(c, "--ready-fd");
-    gw_child_arg(c, "3");
-
-    if (g->opt.unconfined) {
-        gw_child_arg(c, "--unconfined");
-    }
-}
-
-
-static void
-gw_helper_args(gw_run_t *r)
-{
-    gw_t        *g;
-    gw_child_t  *c;
-
-    g = r->g;
-    c = &r->child[GW_HELPER];
-
-    gw_child_arg(c, g->prog.helper);
-    gw_child_arg(c, "--data");
-    gw_child_arg(c, g->place.data);
-    gw_child_arg(c, "--history");
-    gw_child_arg(c, g->place.history);
-    gw_child_arg(c, "--socket");
-    gw_child_arg(c, g->place.socket);
-    gw_child_arg(c, "--upstream");
-    gw_child_arg(c, g->upstream_url);
-
-    if (g->place.key[0]) {
-        gw_child_arg(c, "--api-key-file");
-        gw_child_arg(c, g->place.key);
-    }
-
-    if (g->place.root) {
-        gw_child_arg(c, "--socket-mode");
-        gw_child_arg(c, "0660");
-        gw_child_arg(c, "--socket-group");
-        gw_child_arg(c, g->place.worker_group);
-
-        snprintf(r->peer, sizeof(r->peer), "%u",
-                 (unsigned) g->place.worker_uid);
-        gw_child_arg(c, "--peer");
-        gw_child_arg(c, r->peer);
-
-        if (g->place.helper_user) {
-            gw_child_arg(c, "--user");
-            gw_child_arg(c, g->place.helper_user);
-        }
-    }
-
-    gw_child_arg(c, "--ready-fd");
-    gw_child_arg(c, "3");
-}
-
-
-static void
-gw_nginx_args(gw_run_t *r)
-{
-    gw_t        *g;
-    gw_child_t  *c;
-
-    g = r->g;
-    c = &r->child[GW_NGINX];
-
-    gw_child_arg(c, g->prog.nginx);
-    gw_child_arg(c, "-p");
-    gw_child_arg(c, g->place.data);
-    gw_child_arg(c, "-c");
-    gw_child_arg(c, g->place.conf);
-    gw_child_arg(c, "-e");
-    gw_child_arg(c, "stderr");
-    gw_child_arg(c, "-g");
-    gw_child_arg(c, "daemon off;");
-}
-
-
 static bool
 gw_configure(gw_run_t *r)
 {
@@ -337,11 +180,11 @@ gw_configure(gw_run_t *r)
             return false;
         }
 
-        gw_runtime_args(r);
+        gw_runtime_args(g, &r->child[GW_RUNTIME]);
     }
 
-    gw_helper_args(r);
-    gw_nginx_args(r);
+    gw_helper_args(g, &r->child[GW_HELPER]);
+    gw_nginx_args(g, &r->child[GW_NGINX]);
 
     if (g->opt.config == NULL) {
         memset(&out, 0, sizeof(out));
@@ -662,6 +505,13 @@ gw_bring_down(gw_run_t *r)
     gw_finish(r, &r->child[GW_NGINX], SIGQUIT, GW_NGINX_END_MS);
     gw_finish(r, &r->child[GW_HELPER], SIGTERM, GW_HELPER_END_MS);
     gw_finish(r, &r->child[GW_RUNTIME], SIGTERM, GW_RUNTIME_END_MS);
+
+    /* outside DATA nothing stays; the next start makes it again */
+
+    if (r->g->place.root) {
+        (void) gw_remove_tree(r->g->place.run);
+        (void) gw_remove_tree(r->g->place.temp);
+    }
 }
 
 

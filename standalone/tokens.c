@@ -1,20 +1,18 @@
 /* The token of the first start, and `sandbox-gateway token ...`. */
 
 #include "gateway.h"
-#include "digest.h"
 #include "files.h"
 #include "id.h"
 #include "token.h"
+#include "token_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define GW_TOKENS_MAX   (4 * 1024 * 1024)
 #define GW_TOKENS_HEAD                                                        \
     "# Tokens of this gateway, as SHA-256; made by `sandbox-gateway token"    \
     " add`.\n"
@@ -42,10 +40,6 @@ static bool gw_token_fill(sb_token_t *t, const gw_token_args_t *a,
     uint64_t now_us);
 static bool gw_token_expires(uint64_t *us, const char *text, uint64_t now_us);
 static bool gw_token_word(const char *word);
-static void gw_token_named(sb_token_t *t, const char *id, char *text);
-static char *gw_tokens_load(const char *path, sb_tokens_t *t, size_t *len);
-static int gw_tokens_open(const char *path);
-static void gw_token_hint(const char *path);
 static void gw_token_usage(void);
 
 
@@ -578,123 +572,6 @@ gw_token_word(const char *word)
     }
 
     return true;
-}
-
-
-/* A token whose id the caller has chosen. */
-
-static void
-gw_token_named(sb_token_t *t, const char *id, char *text)
-{
-    int      n;
-    uint8_t  secret[32];
-
-    sb_random(secret, sizeof(secret));
-
-    n = snprintf(text, SB_TOKEN_TEXT_MAX, "sbx_%s_", id);
-    (void) sb_b64url(text + n, secret, sizeof(secret));
-
-    strcpy(t->id, id);
-    sb_sha256(t->hash, sb_str(text, strlen(text)));
-}
-
-
-static int
-gw_tokens_open(const char *path)
-{
-    int          fd;
-    struct stat  a, b;
-
-    for ( ;; ) {
-        fd = open(path, O_RDWR|O_APPEND|O_CREAT|O_CLOEXEC, 0600);
-
-        if (fd == -1) {
-            gw_fail("%s cannot be opened: %s%s.", path, strerror(errno),
-                    errno == ENOENT ? "; make its directory first" : "");
-            return -1;
-        }
-
-        if (flock(fd, LOCK_EX) == -1) {
-            gw_fail("%s cannot be locked: %s.", path, strerror(errno));
-            close(fd);
-            return -1;
-        }
-
-        /* another one may have replaced it while we waited */
-
-        if (fstat(fd, &a) == 0 && stat(path, &b) == 0
-            && a.st_ino == b.st_ino && a.st_dev == b.st_dev)
-        {
-            return fd;
-        }
-
-        close(fd);
-    }
-}
-
-
-static char *
-gw_tokens_load(const char *path, sb_tokens_t *t, size_t *len)
-{
-    char        *text;
-    unsigned     line;
-    const char  *why;
-
-    text = gw_read_file(path, GW_TOKENS_MAX, len);
-
-    if (text == NULL) {
-        gw_fail("%s cannot be read: %s.", path, strerror(errno));
-        return NULL;
-    }
-
-    why = "";
-    line = 0;
-    memset(t, 0, sizeof(*t));
-
-    if (sb_tokens_parse(t, sb_str(text, *len), &line, &why) != SB_OK) {
-        gw_fail("%s line %u: %s.", path, line, why);
-        free(text);
-        return NULL;
-    }
-
-    return text;
-}
-
-
-/* nginx reads the file when it starts and when it reloads.  Which nginx that is
- * we know if a gateway of ours holds the lock beside it. */
-
-static void
-gw_token_hint(const char *path)
-{
-    int          fd;
-    char         lock[GW_PATH_MAX + 16], pid[16];
-    size_t       len;
-    ssize_t      n;
-    const char  *slash;
-
-    slash = strrchr(path, '/');
-    len = slash ? (size_t) (slash - path) + 1 : 0;
-
-    snprintf(lock, sizeof(lock), "%.*sgateway.lock", (int) len, path);
-    fd = open(lock, O_RDONLY|O_CLOEXEC);
-
-    if (fd == -1) {
-        gw_note("%s is written; nginx counts it after its next reload"
-                " (nginx -s reload).", path);
-        return;
-    }
-
-    if (flock(fd, LOCK_SH|LOCK_NB) == -1) {
-        n = read(fd, pid, sizeof(pid) - 1);
-        pid[n > 0 ? n : 0] = '\0';
-        pid[strcspn(pid, "\n")] = '\0';
-
-        gw_note("%s is written; the running gateway counts it after kill"
-                " -HUP %s.", path, pid);
-    }
-
-    close(fd);
 }
 
 

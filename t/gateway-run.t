@@ -110,8 +110,9 @@ for my $name (qw(nginx sandbox-helper)) {
 }
 
 my ($worker) = grep {
-    (split ' ', (SandboxTest::read_file("/proc/$_/stat") =~ s/^.*\)//r))[1]
-        == $child{nginx}
+    my ($parent) = SandboxTest::read_file("/proc/$_/stat")
+                   =~ /^\d+ \(.*\) \S (\d+) /s;
+    ($parent // 0) == $child{nginx};
 } map { m{/(\d+)/} } glob '/proc/[0-9]*/stat';
 my ($worker_uid) = SandboxTest::read_file("/proc/$worker/status")
                    =~ /^Uid:\s+(\d+)/m;
@@ -308,6 +309,13 @@ is(SandboxHttp->connect(port => $port)->request(GET => '/v1/sandboxes')->status,
    401, 'nobody goes past the gateway');
 is($local->stop, 0, 'and ends');
 ok(!SandboxProcess::listens($port), 'with it');
+
+($rc, $out, $err) = $local->run('--print-config', $local->arguments);
+SandboxTest::write_file("$local->{dir}/own.conf", $out);
+push @{ $local->{args} }, '--config', "$local->{dir}/own.conf";
+$local->start;
+is($local->get('/v1/sandboxes')->status, 200, 'also with --config');
+is($local->stop, 0, 'and ends');
 
 $up->stop;
 

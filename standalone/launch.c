@@ -1,0 +1,136 @@
+/* What the three programs are started with. */
+
+#include "gateway.h"
+#include "digest.h"
+#include "files.h"
+#include "id.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+
+/* The local runtime is asked with a key of its own, or any process on this
+ * machine could go past the gateway. */
+
+bool
+gw_runtime_key(const gw_t *g)
+{
+    char     hex[65];
+    uint8_t  secret[32];
+
+    sb_random(secret, sizeof(secret));
+    sb_hex(hex, secret, sizeof(secret));
+
+    return gw_write_file(g->place.key, hex, 64, 0600)
+           || gw_fail("%s cannot be written: %s.", g->place.key,
+                      strerror(errno));
+}
+
+
+bool
+gw_runtime_port(gw_t *g)
+{
+    unsigned  port, i;
+
+    port = g->upstream.port;
+
+    for (i = 0; i < 20 && port + i <= 65535; i++) {
+
+        if (port + i != g->opt.port && !gw_port_open("127.0.0.1", port + i)) {
+            g->upstream.port = port + i;
+            snprintf(g->upstream.authority, sizeof(g->upstream.authority),
+                     "127.0.0.1:%u", port + i);
+            snprintf(g->upstream_url, sizeof(g->upstream_url),
+                     "http://127.0.0.1:%u", port + i);
+            return true;
+        }
+
+        if (g->opt.config) {
+            break;      /* that configuration names one port */
+        }
+    }
+
+    return gw_fail("port %u on 127.0.0.1, for the local runtime, is taken; end"
+                   " what listens there or choose another --port.", port);
+}
+
+
+void
+gw_runtime_args(const gw_t *g, gw_child_t *c)
+{
+    static char  data[GW_PATH_MAX + 16], port[8];
+
+    snprintf(port, sizeof(port), "%u", g->upstream.port);
+    snprintf(data, sizeof(data), "%s/runtime", g->place.data);
+
+    gw_child_arg(c, g->prog.runtime);
+    gw_child_arg(c, "--port");
+    gw_child_arg(c, port);
+    gw_child_arg(c, "--data");
+    gw_child_arg(c, data);
+    gw_child_arg(c, "--api-key-file");
+    gw_child_arg(c, g->place.key);
+    gw_child_arg(c, "--ready-fd");
+    gw_child_arg(c, "3");
+
+    if (g->opt.unconfined) {
+        gw_child_arg(c, "--unconfined");
+    }
+}
+
+
+void
+gw_helper_args(const gw_t *g, gw_child_t *c)
+{
+    static char  peer[16];
+
+    gw_child_arg(c, g->prog.helper);
+    gw_child_arg(c, "--data");
+    gw_child_arg(c, g->place.data);
+    gw_child_arg(c, "--history");
+    gw_child_arg(c, g->place.history);
+    gw_child_arg(c, "--socket");
+    gw_child_arg(c, g->place.socket);
+    gw_child_arg(c, "--upstream");
+    gw_child_arg(c, g->upstream_url);
+
+    if (g->place.key[0]) {
+        gw_child_arg(c, "--api-key-file");
+        gw_child_arg(c, g->place.key);
+    }
+
+    if (g->place.root) {
+        gw_child_arg(c, "--socket-mode");
+        gw_child_arg(c, "0660");
+        gw_child_arg(c, "--socket-group");
+        gw_child_arg(c, g->place.worker_group);
+
+        snprintf(peer, sizeof(peer), "%u",
+                 (unsigned) g->place.worker_uid);
+        gw_child_arg(c, "--peer");
+        gw_child_arg(c, peer);
+
+        if (g->place.helper_user) {
+            gw_child_arg(c, "--user");
+            gw_child_arg(c, g->place.helper_user);
+        }
+    }
+
+    gw_child_arg(c, "--ready-fd");
+    gw_child_arg(c, "3");
+}
+
+
+void
+gw_nginx_args(const gw_t *g, gw_child_t *c)
+{
+    gw_child_arg(c, g->prog.nginx);
+    gw_child_arg(c, "-p");
+    gw_child_arg(c, g->place.data);
+    gw_child_arg(c, "-c");
+    gw_child_arg(c, g->place.conf);
+    gw_child_arg(c, "-e");
+    gw_child_arg(c, "stderr");
+    gw_child_arg(c, "-g");
+    gw_child_arg(c, "daemon off;");
+}
