@@ -161,27 +161,20 @@ int
 history_meta_compare(sqlite3 *db, const char *key, sb_str_t value,
     history_error_t *err)
 {
-    int            rc;
-    sqlite3_stmt  *stmt;
+    bool      ok, found;
+    sb_buf_t  text = { 0 };
 
-    stmt = history_prepare(db, "SELECT value FROM history_meta WHERE key = ?1",
-                           err);
-    if (stmt == NULL) {
-        return -1;
-    }
+    ok = history_meta_get(db, key, &text, &found, err);
 
-    sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC);
-    rc = history_step(stmt, err);
-
-    if (rc == 1 && !sb_eq(history_column(stmt, 0), value)) {
+    if (ok && found && !sb_eq(sb_str(text.data, text.len), value)) {
         history_error(err, "HelperError", "History identity conflict for %s",
                       key);
-        rc = -1;
+        ok = false;
     }
 
-    sqlite3_finalize(stmt);
+    sb_buf_free(&text);
 
-    return rc;
+    return ok ? found : -1;
 }
 
 

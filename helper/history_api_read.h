@@ -13,9 +13,7 @@ bool history_api_operation(history_call_t *call);
 bool history_api_operations(history_call_t *call);
 bool history_api_output(history_call_t *call);
 
-/* Appends one operation as get-operation shows it: 1, 0 when there is none, -1
- * with err.  Also used by "show --json". */
-int history_api_write_operation(sqlite3 *db, history_out_t *out, sb_str_t id,
-    history_error_t *err);
+/* Fills err: there is no such operation.  Returns false. */
+bool history_missing(history_call_t *call, const char *id);
 
 #endif /* HISTORY_API_READ_H_INCLUDED */

@@ -149,27 +149,16 @@ history_config_check(const sb_jv_t *changes, history_error_t *err)
 static bool
 history_config_revision(history_call_t *call, int64_t *revision)
 {
-    int            rc;
-    sqlite3_stmt  *stmt;
+    bool      ok, found;
+    sb_buf_t  text = { 0 };
 
-    *revision = 0;
+    ok = history_meta_get(call->db, "history_config_revision", &text, &found,
+                          &call->err);
 
-    stmt = history_prepare(call->db, "SELECT value FROM history_meta"
-                                     " WHERE key = 'history_config_revision'",
-                           &call->err);
-    if (stmt == NULL) {
-        return false;
-    }
+    *revision = ok && found ? strtoll(text.data, NULL, 10) : 0;
+    sb_buf_free(&text);
 
-    rc = history_step(stmt, &call->err);
-
-    if (rc == 1) {
-        *revision = sqlite3_column_int64(stmt, 0);
-    }
-
-    sqlite3_finalize(stmt);
-
-    return rc != -1;
+    return ok;
 }
 
 
@@ -179,21 +168,15 @@ static bool
 history_config_merge(history_call_t *call, const sb_jv_t *changes,
     history_out_t *merged)
 {
-    int             rc;
+    bool            ok, found;
+    size_t          begin;
     sb_str_t        stored;
-    sqlite3_stmt   *stmt;
+    sb_buf_t        text = { 0 };
     history_out_t   both = { .buf.max = HISTORY_JSON_MAX };
 
-    stmt = history_prepare(call->db, "SELECT value FROM history_meta"
-                                     " WHERE key = 'history_config_json'",
-                           &call->err);
-    if (stmt == NULL) {
-        return false;
-    }
-
-    rc = history_step(stmt, &call->err);
-
-    stored = rc == 1 ? history_column(stmt, 0) : sb_lit("");
+    ok = history_meta_get(call->db, "history_config_json", &text, &found,
+                          &call->err);
+    stored = sb_str(text.data, text.len);
 
     if (stored.len < 2 || stored.data[0] != '{'
         || stored.data[stored.len - 1] != '}')
@@ -207,31 +190,26 @@ history_config_merge(history_call_t *call, const sb_jv_t *changes,
         history_out_text(&both, ",");
     }
 
+    begin = both.buf.len;
+    history_out_value(&both, changes);
+
     if (both.rc == SB_OK) {
-        size_t  begin = both.buf.len;
-
-        history_out_value(&both, changes);
-
-        if (both.rc == SB_OK) {
-            both.buf.data[begin] = ' ';
-        }
+        both.buf.data[begin] = ' ';
     }
 
-    sqlite3_finalize(stmt);
-
-    if (rc != -1 && (both.rc != SB_OK
-                     || history_out_json(merged, sb_str(both.buf.data,
-                                                        both.buf.len))
-                        != SB_OK))
+    if (ok && (both.rc != SB_OK
+               || history_out_json(merged, sb_str(both.buf.data, both.buf.len))
+                  != SB_OK))
     {
         history_error(&call->err, "JSONDecodeError",
                       "history_config_json in history_meta is not JSON");
-        rc = -1;
+        ok = false;
     }
 
+    sb_buf_free(&text);
     sb_buf_free(&both.buf);
 
-    return rc != -1;
+    return ok;
 }
 
 
@@ -343,6 +321,29 @@ history_lease_begin(history_call_t *call, int64_t ttl_ms,
 }
 
 
+/* Runs a statement over key ?1, owner ?2, and perhaps expiry ?3 and now ?4. */
+static bool
+history_lease_run(history_call_t *call, const char *sql, const char *now,
+    const char *expires)
+{
+    sqlite3_stmt  *stmt;
+
+    stmt = history_prepare(call->db, sql, &call->err);
+
+    if (stmt != NULL) {
+        sqlite3_bind_text(stmt, 1, call->values[0].text[0], -1, SQLITE_STATIC);
+        sqlite3_bind_text(stmt, 2, call->values[1].text[0], -1, SQLITE_STATIC);
+
+        if (sqlite3_bind_parameter_count(stmt) == 4) {
+            sqlite3_bind_text(stmt, 3, expires, -1, SQLITE_STATIC);
+            sqlite3_bind_text(stmt, 4, now, -1, SQLITE_STATIC);
+        }
+    }
+
+    return history_run(stmt, &call->err);
+}
+
+
 bool
 history_api_lease_acquire(history_call_t *call)
 {
@@ -366,24 +367,16 @@ history_api_lease_acquire(history_call_t *call)
         return false;
     }
 
-    stmt = history_prepare(call->db,
+    if (!history_lease_run(call,
                "INSERT INTO history_leases(resource_key, owner_id, expires_at,"
                " updated_at) VALUES(?1, ?2, ?3, ?4)"
                " ON CONFLICT(resource_key) DO UPDATE SET owner_id ="
                " excluded.owner_id, expires_at = excluded.expires_at,"
                " updated_at = excluded.updated_at"
                " WHERE history_leases.owner_id = excluded.owner_id"
-               " OR history_leases.expires_at <= ?4", &call->err);
-    if (stmt == NULL) {
-        return false;
-    }
-
-    sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC);
-    sqlite3_bind_text(stmt, 2, owner, -1, SQLITE_STATIC);
-    sqlite3_bind_text(stmt, 3, expires, -1, SQLITE_STATIC);
-    sqlite3_bind_text(stmt, 4, now, -1, SQLITE_STATIC);
-
-    if (!history_run(stmt, &call->err)) {
+               " OR history_leases.expires_at <= ?4",
+               now, expires))
+    {
         return false;
     }
 
@@ -419,10 +412,9 @@ history_api_lease_acquire(history_call_t *call)
 bool
 history_api_lease_renew(history_call_t *call)
 {
-    char           now[SB_TIME_LEN + 1], expires[SB_TIME_LEN + 1];
-    bool           renewed;
-    const char    *key, *owner;
-    sqlite3_stmt  *stmt;
+    char         now[SB_TIME_LEN + 1], expires[SB_TIME_LEN + 1];
+    bool         renewed;
+    const char  *key, *owner;
 
     key = call->values[0].text[0];
     owner = call->values[1].text[0];
@@ -433,20 +425,11 @@ history_api_lease_renew(history_call_t *call)
         return false;
     }
 
-    stmt = history_prepare(call->db,
+    if (!history_lease_run(call,
                "UPDATE history_leases SET expires_at = ?3, updated_at = ?4"
                " WHERE resource_key = ?1 AND owner_id = ?2 AND expires_at > ?4",
-               &call->err);
-    if (stmt == NULL) {
-        return false;
-    }
-
-    sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC);
-    sqlite3_bind_text(stmt, 2, owner, -1, SQLITE_STATIC);
-    sqlite3_bind_text(stmt, 3, expires, -1, SQLITE_STATIC);
-    sqlite3_bind_text(stmt, 4, now, -1, SQLITE_STATIC);
-
-    if (!history_run(stmt, &call->err)) {
+               now, expires))
+    {
         return false;
     }
 
@@ -471,9 +454,8 @@ history_api_lease_renew(history_call_t *call)
 bool
 history_api_lease_release(history_call_t *call)
 {
-    bool           released;
-    const char    *key;
-    sqlite3_stmt  *stmt;
+    bool         released;
+    const char  *key;
 
     key = call->values[0].text[0];
 
@@ -483,17 +465,11 @@ history_api_lease_release(history_call_t *call)
         return false;
     }
 
-    stmt = history_prepare(call->db,
+    if (!history_lease_run(call,
                "DELETE FROM history_leases WHERE resource_key = ?1"
-               " AND owner_id = ?2", &call->err);
-    if (stmt == NULL) {
-        return false;
-    }
-
-    sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC);
-    sqlite3_bind_text(stmt, 2, call->values[1].text[0], -1, SQLITE_STATIC);
-
-    if (!history_run(stmt, &call->err)) {
+               " AND owner_id = ?2",
+               NULL, NULL))
+    {
         return false;
     }
 

@@ -467,28 +467,6 @@ history_has_table(sqlite3 *db, const char *name)
 }
 
 
-bool
-history_has_column(sqlite3 *db, const char *table, const char *column)
-{
-    bool           found;
-    sqlite3_stmt  *stmt;
-
-    if (sqlite3_prepare_v2(db, "SELECT 1 FROM pragma_table_info(?1)"
-                               " WHERE name = ?2",
-                           -1, &stmt, NULL) != SQLITE_OK)
-    {
-        return false;
-    }
-
-    sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
-    sqlite3_bind_text(stmt, 2, column, -1, SQLITE_STATIC);
-    found = sqlite3_step(stmt) == SQLITE_ROW;
-    sqlite3_finalize(stmt);
-
-    return found;
-}
-
-
 sb_str_t
 history_column(sqlite3_stmt *stmt, int i)
 {
@@ -530,4 +508,46 @@ history_out_column(history_out_t *o, sqlite3_stmt *stmt, int i)
     default:
         return false;
     }
+}
+
+
+bool
+history_meta_get(sqlite3 *db, const char *key, sb_buf_t *value, bool *found,
+    history_error_t *err)
+{
+    int            rc;
+    sqlite3_stmt  *stmt;
+
+    *found = false;
+    value->len = 0;
+    value->max = HISTORY_JSON_MAX;
+
+    if (!history_has_table(db, "history_meta")) {
+        return true;
+    }
+
+    stmt = history_prepare(db, "SELECT value FROM history_meta WHERE key = ?1",
+                           err);
+    if (stmt == NULL) {
+        return false;
+    }
+
+    sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC);
+
+    rc = history_step(stmt, err);
+
+    if (rc == 1) {
+        *found = true;
+
+        if (sb_buf_add_str(value, history_column(stmt, 0)) != SB_OK
+            || sb_buf_cstr(value) == NULL)
+        {
+            history_error(err, "MemoryError", "out of memory");
+            rc = -1;
+        }
+    }
+
+    sqlite3_finalize(stmt);
+
+    return rc != -1;
 }

@@ -55,8 +55,12 @@ int history_step(sqlite3_stmt *stmt, history_error_t *err);
 
 /* Does the database have a table of that name? */
 bool history_has_table(sqlite3 *db, const char *name);
-/* Does a table have a column of that name? */
-bool history_has_column(sqlite3 *db, const char *table, const char *column);
+
+/* The value of a row of history_meta, NUL-terminated; not found when there is
+ * none, or no such table.  `value` is zero-initialised once and freed by the
+ * caller. */
+bool history_meta_get(sqlite3 *db, const char *key, sb_buf_t *value,
+    bool *found, history_error_t *err);
 
 /* A column as a slice; valid until the next step. */
 sb_str_t history_column(sqlite3_stmt *stmt, int i);

@@ -294,43 +294,6 @@ history_list_print_one(history_place_t *place, history_box_t *box,
 
 
 int
-history_options(history_parse_t *parse, const char *name, const char *help,
-    const history_where_t *given, history_where_t *where, int argc,
-    char **argv)
-{
-    *where = *given;
-
-    if (!history_args_parse(parse, argc, argv)) {
-        history_say("%s: %s (try \"sandbox-history %s --help\")", name,
-                    parse->why, name);
-        return 2;
-    }
-
-    if (parse->help) {
-        fputs(help, stdout);
-        fputs("  --data DIR             data directory of the gateway, or\n"
-              "  --history DIR          its history directory\n", stdout);
-        return 0;
-    }
-
-    for (int i = 0; parse->args[i].name != NULL; i++) {
-        if (strcmp(parse->args[i].name, "--data") == 0 && parse->values[i].n) {
-            where->data = parse->values[i].text[0];
-            where->history = NULL;
-        }
-
-        if (strcmp(parse->args[i].name, "--history") == 0
-            && parse->values[i].n)
-        {
-            where->history = parse->values[i].text[0];
-        }
-    }
-
-    return -1;
-}
-
-
-int
 history_list_run(const history_where_t *given, int argc, char **argv)
 {
     int                 rc;

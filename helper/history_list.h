@@ -51,6 +51,19 @@ int history_options(history_parse_t *parse, const char *name, const char *help,
     const history_where_t *given, history_where_t *where, int argc,
     char **argv);
 
+/* A command about one record: show, output. */
+typedef struct {
+    const char           *name;
+    const char           *help;
+    const history_arg_t  *args;
+    bool                (*run)(history_place_t *place, const char *text,
+                              const history_value_t *values);
+} history_single_t;
+
+/* `values` is of single->args. */
+int history_single_run(const history_single_t *single, history_value_t *values,
+    const history_where_t *given, int argc, char **argv);
+
 /* The last entries of every command's options. */
 #define HISTORY_COMMON_ARGS                                                  \
     { "--json", 0, HISTORY_ARG_FLAG, false, false, NULL },                   \

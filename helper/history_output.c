@@ -130,35 +130,11 @@ history_output(history_place_t *place, const char *text,
 int
 history_output_run(const history_where_t *given, int argc, char **argv)
 {
-    int               rc;
-    bool              ok;
-    const char       *text;
-    history_place_t   place;
-    history_value_t   values[OUTPUT_COUNT];
-    history_where_t   where;
-    history_parse_t   parse = {
-        .args = history_output_args, .values = values, .rest = &text, .max = 1
+    history_value_t  values[OUTPUT_COUNT];
+
+    static const history_single_t  single = {
+        "output", history_output_help, history_output_args, history_output
     };
 
-    text = NULL;
-
-    rc = history_options(&parse, "output", history_output_help, given, &where,
-                         argc, argv);
-    if (rc != -1) {
-        return rc;
-    }
-
-    if (text == NULL) {
-        history_say("output: of which operation? give ID or SANDBOX/SEQ");
-        return 2;
-    }
-
-    if (!history_place_open(&place, &where)) {
-        return 1;
-    }
-
-    ok = history_output(&place, text, values);
-    history_place_close(&place);
-
-    return ok ? 0 : 1;
+    return history_single_run(&single, values, given, argc, argv);
 }

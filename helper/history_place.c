@@ -340,35 +340,23 @@ history_place_broken(history_place_t *place, history_box_t *box,
 
 
 static bool
-history_box_meta(sqlite3 *db, const char *key, char **value,
+history_box_meta(sqlite3 *db, const char *key, char **text,
     history_error_t *err)
 {
-    int            rc;
-    char          *text;
-    sqlite3_stmt  *stmt;
+    bool      ok, found;
+    sb_buf_t  value = { 0 };
 
-    stmt = history_prepare(db, "SELECT value FROM history_meta WHERE key = ?1",
-                           err);
-    if (stmt == NULL) {
-        return false;
+    ok = history_meta_get(db, key, &value, &found, err);
+
+    if (ok && found) {
+        free(*text);
+        *text = value.data;
+
+    } else {
+        sb_buf_free(&value);
     }
 
-    sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC);
-
-    rc = history_step(stmt, err);
-
-    if (rc == 1 && sqlite3_column_text(stmt, 0) != NULL) {
-        text = strdup((const char *) sqlite3_column_text(stmt, 0));
-
-        if (text != NULL) {
-            free(*value);
-            *value = text;
-        }
-    }
-
-    sqlite3_finalize(stmt);
-
-    return rc != -1;
+    return ok;
 }
 
 

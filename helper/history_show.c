@@ -556,7 +556,8 @@ history_show_record(FILE *to, sqlite3 *db, history_row_t *row, const char *id,
 
 
 static bool
-history_show(history_place_t *place, const char *text, bool json)
+history_show(history_place_t *place, const char *text,
+    const history_value_t *values)
 {
     int               rc;
     char              id[HISTORY_ID_MAX], *mem;
@@ -591,7 +592,8 @@ history_show(history_place_t *place, const char *text, bool json)
         sqlite3_bind_text(stmt, 1, id, -1, SQLITE_STATIC);
         rc = history_step(stmt, &err);
 
-        if (rc == 1 && !history_show_record(to, db, stmt, id, json, &err)) {
+        if (rc == 1 && !history_show_record(to, db, stmt, id,
+                                            values[SHOW_JSON].n != 0, &err)) {
             rc = -1;
         }
     }
@@ -618,35 +620,11 @@ history_show(history_place_t *place, const char *text, bool json)
 int
 history_show_run(const history_where_t *given, int argc, char **argv)
 {
-    int               rc;
-    bool              ok;
-    const char       *text;
-    history_place_t   place;
-    history_value_t   values[SHOW_COUNT];
-    history_where_t   where;
-    history_parse_t   parse = {
-        .args = history_show_args, .values = values, .rest = &text, .max = 1
+    history_value_t  values[SHOW_COUNT];
+
+    static const history_single_t  single = {
+        "show", history_show_help, history_show_args, history_show
     };
 
-    text = NULL;
-
-    rc = history_options(&parse, "show", history_show_help, given, &where,
-                         argc, argv);
-    if (rc != -1) {
-        return rc;
-    }
-
-    if (text == NULL) {
-        history_say("show: which one? give ID or SANDBOX/SEQ");
-        return 2;
-    }
-
-    if (!history_place_open(&place, &where)) {
-        return 1;
-    }
-
-    ok = history_show(&place, text, values[SHOW_JSON].n != 0);
-    history_place_close(&place);
-
-    return ok ? 0 : 1;
+    return history_single_run(&single, values, given, argc, argv);
 }
