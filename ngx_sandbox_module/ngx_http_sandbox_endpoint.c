@@ -338,7 +338,7 @@ ngx_http_sandbox_endpoint_drop(ngx_http_sandbox_main_conf_t *mcf,
     sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
 
     if (sn && port == 0) {
-        ngx_http_sandbox_zone_drop(zone, sn);
+        ngx_http_sandbox_zone_remove_all(zone, sn);
 
     } else if (sn) {
         e = ngx_http_sandbox_zone_port(sn, port);
