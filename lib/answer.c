@@ -291,8 +291,12 @@ sb_answer_fact(sb_answer_t *a, const sb_answer_row_t *row,
         return SB_OK;
 
     case SB_A_EXPIRES:
-        if (event == SB_JSON_STRING
-            && sb_time_parse(&f->expires_us, text) == SB_OK)
+        if (event == SB_JSON_NULL) {
+            f->expires_us = 0;
+            f->has_expires = true;
+
+        } else if (event == SB_JSON_STRING
+                   && sb_time_parse(&f->expires_us, text) == SB_OK)
         {
             f->has_expires = true;
         }

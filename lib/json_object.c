@@ -190,10 +190,24 @@ sb_object_json(sb_object_t *o, const char *name, sb_str_t json, size_t kept,
 }
 
 
+/* Values are written whole first, so that their size can be told when they do
+ * not fit. */
+static void
+sb_object_written(sb_object_t *o, const char *name, sb_rc_t rc, sb_buf_t *b)
+{
+    if (rc == SB_OK) {
+        sb_object_json(o, name, sb_str(b->data, b->len), 0, 0);
+    } else {
+        o->rc = rc;
+    }
+
+    sb_buf_free(b);
+}
+
+
 void
 sb_object_value(sb_object_t *o, const char *name, const sb_jv_t *v)
 {
-    sb_rc_t   rc;
     sb_buf_t  b = { .max = SIZE_MAX / 2 };
 
     if (v->kind == SB_JSON_STRING) {
@@ -201,35 +215,16 @@ sb_object_value(sb_object_t *o, const char *name, const sb_jv_t *v)
         return;
     }
 
-    /* written whole, so that its size can be told when it does not fit */
-
-    rc = sb_jv_canonical(&b, v);
-
-    if (rc == SB_OK) {
-        sb_object_json(o, name, sb_str(b.data, b.len), 0, 0);
-    } else {
-        o->rc = rc;
-    }
-
-    sb_buf_free(&b);
+    sb_object_written(o, name, sb_jv_canonical(&b, v), &b);
 }
 
 
 void
 sb_object_object(sb_object_t *o, const char *name, sb_object_t *inner)
 {
-    sb_rc_t   rc;
     sb_buf_t  b = { .max = SIZE_MAX / 2 };
 
-    rc = sb_object_write(inner, &b);
-
-    if (rc == SB_OK) {
-        sb_object_json(o, name, sb_str(b.data, b.len), 0, 0);
-    } else {
-        o->rc = rc;
-    }
-
-    sb_buf_free(&b);
+    sb_object_written(o, name, sb_object_write(inner, &b), &b);
 }
 
 

@@ -210,51 +210,20 @@ sb_body_find(sb_request_ctx_t *c, const sb_member_t *members, sb_str_t key,
 
 /* --- values --------------------------------------------------------------- */
 
-/* Sorted keys of an object; anything else is not what it should be and may
- * hold secrets: dropped. */
+/*
+ * Sorted names: the keys of an object, or what the elements of an array are
+ * called (the `name` of objects, texts themselves).  A value of another kind
+ * may hold secrets: it is dropped.
+ */
 static sb_rc_t
-sb_body_names(sb_body_object_t *o, const char *as, const sb_jv_t *v, bool *ok)
-{
-    size_t          n = 0;
-    sb_str_t       *names;
-    const sb_jv_t  *m;
-
-    *ok = v->kind == SB_JSON_OPEN_OBJECT;
-
-    if (!*ok) {
-        return SB_OK;
-    }
-
-    for (m = v->child; m; m = m->next) {
-        n++;
-    }
-
-    names = malloc((n ? n : 1) * sizeof(sb_str_t));
-    if (names == NULL) {
-        return SB_NOMEM;
-    }
-
-    for (m = v->child, n = 0; m; m = m->next) {
-        names[n++] = m->key;
-    }
-
-    sb_object_names(o->out, as, names, n);
-
-    free(names);
-
-    return SB_OK;
-}
-
-
-/* The `name` of each object, or the texts themselves. */
-static sb_rc_t
-sb_body_list(sb_body_object_t *o, const char *as, const sb_jv_t *v, bool *ok)
+sb_body_names(sb_body_object_t *o, const char *as, const sb_jv_t *v,
+    sb_json_event_e kind, bool *ok)
 {
     size_t          n = 0;
     sb_str_t       *names, name;
     const sb_jv_t  *m;
 
-    *ok = v->kind == SB_JSON_OPEN_ARRAY;
+    *ok = v->kind == kind;
 
     if (!*ok) {
         return SB_OK;
@@ -270,6 +239,11 @@ sb_body_list(sb_body_object_t *o, const char *as, const sb_jv_t *v, bool *ok)
     }
 
     for (m = v->child, n = 0; m; m = m->next) {
+        if (kind == SB_JSON_OPEN_OBJECT) {
+            names[n++] = m->key;
+            continue;
+        }
+
         name = m->kind == SB_JSON_STRING ? m->text : sb_jv_str(m, "name");
 
         if (name.len) {
@@ -587,10 +561,10 @@ sb_body_member(sb_request_ctx_t *c, sb_body_object_t *o, const sb_member_t *m,
         break;
 
     case SB_M_NAMES:
-        return sb_body_names(o, as, v, ok);
+        return sb_body_names(o, as, v, SB_JSON_OPEN_OBJECT, ok);
 
     case SB_M_LIST:
-        return sb_body_list(o, as, v, ok);
+        return sb_body_names(o, as, v, SB_JSON_OPEN_ARRAY, ok);
 
     case SB_M_SIZE:
         return sb_body_size(o, as, v);

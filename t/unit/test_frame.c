@@ -106,6 +106,13 @@ test_layout(void **state)
 
     assert_int_equal(n, sizeof(want) - 1);
     assert_memory_equal(mem, want, n);
+
+    /* a frame is numbered when it is sent */
+
+    sb_frame_set_seq(mem, 0x0807060504030201u);
+    assert_memory_equal(mem + 8, "\1\2\3\4\5\6\7\10", 8);
+    assert_memory_equal(mem + 16, want + 16, n - 16);
+    assert_memory_equal(mem, want, 8);
 }
 
 

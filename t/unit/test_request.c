@@ -803,6 +803,22 @@ test_answer_facts(void **state)
     assert_int_equal(f->id.len, 0);
     sb_answer_free(a);
 
+    f = answer(&a, "sandbox.renew", 200, sb_lit("{\"expiresAt\":"
+        "\"soon\"}"), 99);
+    assert_false(f->has_expires);
+    sb_answer_free(a);
+
+    f = answer(&a, "sandbox.renew", 200, sb_lit("{\"expiresAt\":"
+        "\"1970-01-01T00:01:01.500000Z\"}"), 99);
+    assert_true(f->has_expires);
+    assert_true(f->expires_us == 61500000);
+    sb_answer_free(a);
+
+    f = answer(&a, "sandbox.get", 200, sb_lit("{\"expiresAt\":null}"), 99);
+    assert_true(f->has_expires);
+    assert_true(f->expires_us == 0);
+    sb_answer_free(a);
+
     f = answer(&a, "command.status", 200, sb_lit("{\"id\":\"c\",\"running\":"
         "true}"), 99);
     assert_true(f->has_running && f->running && !f->has_exit_code);
