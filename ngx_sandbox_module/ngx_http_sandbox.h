@@ -190,6 +190,7 @@ typedef struct {
     ngx_str_t                     command_id;
     ngx_str_t                     refusal;      /* envelope sent by us */
     ngx_str_t                     error_code;   /* GATEWAY_* of our refusal */
+    const char                   *status;       /* once it has ended */
     const char                   *reason;       /* result.reason */
 
     unsigned                      checked:1;    /* credentials looked at */
@@ -265,7 +266,8 @@ ngx_int_t ngx_http_sandbox_upload_start(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 ngx_int_t ngx_http_sandbox_request_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
-extern ngx_http_request_body_filter_pt  ngx_http_sandbox_next_request_body_filter;
+extern ngx_http_request_body_filter_pt
+    ngx_http_sandbox_next_request_body_filter;
 
 /* ngx_http_sandbox_response.c: taps */
 ngx_int_t ngx_http_sandbox_header_filter(ngx_http_request_t *r);

@@ -760,8 +760,7 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
 
     if (ctx->road == NULL) {
 
-        if (lcf->upstream && (lcf->upstream->tls || r->headers_in.host == NULL))
-        {
+        if (lcf->upstream->tls || r->headers_in.host == NULL) {
             ctx->upstream_host = lcf->upstream->authority;
 
         } else if (r->headers_in.host) {

@@ -4,8 +4,8 @@
 #include "ngx_http_sandbox.h"
 
 
-static ngx_int_t ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_str_t *name,
-    ngx_str_t *text);
+static ngx_int_t ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *name, ngx_str_t *text);
 static void ngx_http_sandbox_tokens_cleanup(void *data);
 
 
@@ -31,6 +31,7 @@ ngx_http_sandbox_conf_helper(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             && ngx_strncmp(path.data, "exec:", 5) != 0))
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_helper: "
                            "\"%V\" must be unix:PATH of a helper's socket or "
                            "exec:PATH of the sandbox-helper program", &path);
         return NGX_CONF_ERROR;
@@ -104,12 +105,14 @@ ngx_http_sandbox_conf_upstream(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     } else {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_upstream: "
                            "\"%V\" must be a http:// or https:// URL", &url);
         return NGX_CONF_ERROR;
     }
 
     if (ngx_strlchr(u.url.data, u.url.data + u.url.len, '/')) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_upstream: "
                            "the URL \"%V\" must not have a path", &url);
         return NGX_CONF_ERROR;
     }
@@ -117,7 +120,8 @@ ngx_http_sandbox_conf_upstream(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     up->authority = u.url;
 
     if (ngx_parse_url(cf->pool, &u) != NGX_OK) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s in \"%V\"",
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_upstream: %s in \"%V\"",
                            u.err ? u.err : "error", &url);
         return NGX_CONF_ERROR;
     }
@@ -172,6 +176,7 @@ ngx_http_sandbox_conf_public(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         || ngx_strstr(value[1].data, "://"))
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_public: "
                            "\"%V\" must be HOST[:PORT][/PREFIX] without a "
                            "scheme", &value[1]);
         return NGX_CONF_ERROR;
@@ -184,7 +189,8 @@ ngx_http_sandbox_conf_public(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 static ngx_int_t
-ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *text)
+ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *name, ngx_str_t *text)
 {
     size_t           size;
     ssize_t          n;
@@ -200,7 +206,7 @@ ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *text)
 
     if (fd == NGX_INVALID_FILE) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           "\"%V\" cannot be read", name);
+                           "%V: \"%V\" cannot be read", &cmd->name, name);
         return NGX_ERROR;
     }
 
@@ -208,8 +214,7 @@ ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *text)
         || ngx_file_size(&fi) > 4 * 1024 * 1024)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" is larger than 4 MiB or cannot be read",
-                           name);
+                           "%V: \"%V\" is larger than 4 MiB", &cmd->name, name);
         ngx_close_file(fd);
         return NGX_ERROR;
     }
@@ -232,7 +237,7 @@ ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *text)
 
     if (n == NGX_ERROR || (size_t) n != size) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           "\"%V\" cannot be read", name);
+                           "%V: \"%V\" cannot be read", &cmd->name, name);
         return NGX_ERROR;
     }
 
@@ -260,7 +265,9 @@ ngx_http_sandbox_conf_api_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     value = cf->args->elts;
     lcf->api_key_file = value[1];
 
-    if (ngx_http_sandbox_read_file(cf, &lcf->api_key_file, &text) != NGX_OK) {
+    if (ngx_http_sandbox_read_file(cf, cmd, &lcf->api_key_file, &text)
+        != NGX_OK)
+    {
         return NGX_CONF_ERROR;
     }
 
@@ -279,6 +286,7 @@ ngx_http_sandbox_conf_api_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (text.len == 0 || i != text.len) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_api_key_file: "
                            "\"%V\" must hold the API key alone on one line",
                            &lcf->api_key_file);
         return NGX_CONF_ERROR;
@@ -316,7 +324,7 @@ ngx_http_sandbox_conf_tokens(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (ngx_http_sandbox_read_file(cf, &value[1], &text) != NGX_OK) {
+    if (ngx_http_sandbox_read_file(cf, cmd, &value[1], &text) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -334,7 +342,8 @@ ngx_http_sandbox_conf_tokens(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (sb_tokens_parse(tokens, ngx_http_sandbox_str(&text), &line, &why)
         != SB_OK)
     {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "line %ui of \"%V\": %s",
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_tokens: line %ui of \"%V\": %s",
                            (ngx_uint_t) line, &value[1],
                            why ? why : "cannot be read");
         return NGX_CONF_ERROR;
@@ -344,6 +353,7 @@ ngx_http_sandbox_conf_tokens(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (tokens->n == 0) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "sandbox_tokens: "
                            "\"%V\" holds no token: every request will be "
                            "refused; make one with \"sandbox-gateway token "
                            "add --tokens %V\"", &value[1], &value[1]);
@@ -387,6 +397,7 @@ ngx_http_sandbox_conf_allow(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (rc == NGX_ERROR) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "sandbox_endpoint_allow: "
                                "\"%V\" is no address range such as "
                                "10.0.0.0/8", &value[i]);
             return NGX_CONF_ERROR;
@@ -394,6 +405,7 @@ ngx_http_sandbox_conf_allow(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (rc == NGX_DONE) {
             ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "sandbox_endpoint_allow: "
                                "low address bits of %V are meaningless",
                                &value[i]);
         }
@@ -443,6 +455,7 @@ ngx_http_sandbox_conf_record(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     } else {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_record: "
                            "\"%V\" must be strict, best_effort or off",
                            &value[2]);
         return NGX_CONF_ERROR;
@@ -463,6 +476,7 @@ ngx_http_sandbox_conf_record(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (!found) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_record: "
                            "\"%V\" matches no operation; their names stand in "
                            "docs/operations.md", &rule->glob);
         return NGX_CONF_ERROR;
@@ -544,6 +558,7 @@ ngx_http_sandbox_conf_history(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         || ngx_strcmp(value[1].data, "database") == 0)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_history: "
                            "the mode \"%V\" is not built yet; use \"provider\" "
                            "(one file per sandbox on this host) or \"none\"",
                            &value[1]);
@@ -554,6 +569,7 @@ ngx_http_sandbox_conf_history(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         && ngx_strcmp(value[1].data, "none") != 0)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_history: "
                            "\"%V\" must be \"provider\" or \"none\"",
                            &value[1]);
         return NGX_CONF_ERROR;

@@ -365,6 +365,13 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
+    if (conf->upstream == NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"sandbox on\" needs sandbox_upstream URL, the "
+                           "OpenSandbox server that this location stands for");
+        return NGX_CONF_ERROR;
+    }
+
     if (conf->timeout == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sandbox_timeout must not be 0");
@@ -375,7 +382,7 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     mcf->locations++;
 
-    if (mcf->upstream_url.data == NULL && conf->upstream) {
+    if (mcf->upstream_url.data == NULL) {
         mcf->upstream_url = conf->upstream->url;
         mcf->api_key_file = conf->api_key_file;
     }

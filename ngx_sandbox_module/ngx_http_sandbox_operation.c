@@ -280,7 +280,8 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
     }
 
     if (ctx->too_large) {
-        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+        return ngx_http_sandbox_refuse(r, ctx,
+                                       NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
                                        "GATEWAY_LIMIT_EXCEEDED",
                                        "The body of this operation is larger "
                                        "than sandbox_body_limit allows.", NULL);

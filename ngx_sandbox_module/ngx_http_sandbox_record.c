@@ -507,15 +507,16 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         ngx_http_sandbox_record_flush(ctx);
     }
 
-    if (!ctx->begun) {
-        return;
-    }
-
     now = sb_now_us();
 
     ngx_http_sandbox_open(&w, ctx, SB_F_END, 0);
 
+    /* $sandbox_status also of what is not on record */
     ngx_http_sandbox_put_status(&w, r, ctx);
+
+    if (!ctx->begun) {
+        return;
+    }
 
     sb_frame_put_u64(&w, SB_T_DURATION_US,
                      now > ctx->started_us ? now - ctx->started_us : 0);
@@ -782,6 +783,8 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
         text = "unknown";
         reason = gone ? "client_disconnected" : "upstream_cut";
     }
+
+    ctx->status = text;
 
     ngx_http_sandbox_put_text(w, SB_T_STATUS, text);
 

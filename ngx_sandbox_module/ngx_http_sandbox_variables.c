@@ -130,19 +130,8 @@ ngx_http_sandbox_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 
         case NGX_HTTP_SANDBOX_VAR_STATUS:
 
-            if (ctx->error_code.len) {
-                s = ctx->error_code;
-
-            } else if (ctx->begun) {
-                ngx_str_set(&s, "recorded");
-
-            } else if (ctx->lost) {
-                ngx_str_set(&s, "lost");
-
-            } else {
-                ngx_str_set(&s, "off");
-            }
-
+            s.data = (u_char *) (ctx->status ? ctx->status : "started");
+            s.len = ngx_strlen(s.data);
             break;
 
         case NGX_HTTP_SANDBOX_VAR_UPSTREAM_URI:
