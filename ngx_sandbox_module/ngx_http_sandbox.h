@@ -171,6 +171,7 @@ typedef struct {
     /* road */
     ngx_http_sandbox_road_t      *road;         /* NULL: server proxy or
                                                    lifecycle */
+    ngx_uint_t                    http_version; /* of the request */
     ngx_str_t                     upstream_uri;
     ngx_str_t                     upstream_host;
 

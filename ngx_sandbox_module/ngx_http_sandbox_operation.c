@@ -90,6 +90,7 @@ ngx_http_sandbox_make_ctx(ngx_http_request_t *r)
     }
 
     ctx->request = r;
+    ctx->http_version = r->http_version;
     ctx->started_us = sb_now_us();
     sb_uuid7(&generator, ctx->started_us, ctx->id);
     sb_uuid_text((char *) ctx->id_text, ctx->id);

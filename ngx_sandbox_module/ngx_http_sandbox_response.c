@@ -69,6 +69,23 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
         return ngx_http_sandbox_next_header_filter(r);
     }
 
+    if (ctx->http_version != r->http_version
+        && r->http_version == NGX_HTTP_VERSION_9)
+    {
+        /*
+         * upstream sent no HTTP head; nginx would pass it on as HTTP/0.9,
+         * without any header of ours, on the console's own origin
+         */
+
+        r->http_version = ctx->http_version;
+
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "sandbox %s: upstream sent no HTTP header, refused",
+                      ctx->id_text);
+
+        return NGX_HTTP_BAD_GATEWAY;
+    }
+
     ctx->tapped = 1;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
