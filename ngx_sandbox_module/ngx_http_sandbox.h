@@ -262,7 +262,8 @@ ngx_int_t ngx_http_sandbox_read_body(ngx_http_request_t *r,
  * ambiguity facts->reason is set; NGX_ERROR only without memory. */
 ngx_int_t ngx_http_sandbox_read_facts(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, sb_str_t body, sb_rc_t *rc);
-/* Prepares the tap of a multipart upload. */
+/* Prepares the tap of a multipart upload.  NGX_DECLINED: its boundary can be
+ * read in more than one way. */
 ngx_int_t ngx_http_sandbox_upload_start(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 ngx_int_t ngx_http_sandbox_request_body_filter(ngx_http_request_t *r,

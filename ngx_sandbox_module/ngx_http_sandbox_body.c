@@ -198,6 +198,10 @@ ngx_http_sandbox_upload_start(ngx_http_request_t *r,
 
     rc = sb_multipart_boundary(ngx_http_sandbox_str(&type), &boundary);
 
+    if (rc == SB_AMBIGUOUS) {
+        return NGX_DECLINED;
+    }
+
     if (rc != SB_OK) {
         /* execd refuses it as well; the record tells */
         ctx->multipart_bad = 1;

@@ -428,13 +428,26 @@ static ngx_int_t
 ngx_http_sandbox_forward(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     ngx_http_sandbox_loc_conf_t *lcf)
 {
-    ctx->judged = 1;
+    ngx_int_t  rc;
 
     if (ctx->op->flags & SB_OPF_UPLOAD) {
-        if (ngx_http_sandbox_upload_start(r, ctx) != NGX_OK) {
+
+        rc = ngx_http_sandbox_upload_start(r, ctx);
+
+        if (rc == NGX_DECLINED) {
+            return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
+                                           "GATEWAY_AMBIGUOUS_REQUEST",
+                                           "The boundary in Content-Type can "
+                                           "be read in more than one way.",
+                                           NULL);
+        }
+
+        if (rc != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }
+
+    ctx->judged = 1;
 
     if (ctx->route.proxied
         && ngx_http_sandbox_endpoint_find(r, ctx) == NGX_ERROR)
