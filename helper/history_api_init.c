@@ -144,9 +144,10 @@ history_meta_put(sqlite3 *db, const char *key, sb_str_t value, bool replace,
     sqlite3_stmt  *stmt;
 
     stmt = history_prepare(db, replace
-               ? "INSERT OR REPLACE INTO history_meta(key, value) VALUES(?1, ?2)"
-               : "INSERT OR IGNORE INTO history_meta(key, value) VALUES(?1, ?2)",
-               err);
+               ? "INSERT OR REPLACE INTO history_meta(key, value)"
+                 " VALUES(?1, ?2)"
+               : "INSERT OR IGNORE INTO history_meta(key, value)"
+                 " VALUES(?1, ?2)", err);
 
     if (stmt != NULL) {
         sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC);

@@ -160,8 +160,9 @@ history_args_set(history_parse_t *p, int i, const char *text)
     }
 
     if (v->n == HISTORY_ARG_VALUES) {
-        snprintf(p->why, sizeof(p->why), "argument %s: given more than %d times",
-                 arg->name, HISTORY_ARG_VALUES);
+        snprintf(p->why, sizeof(p->why),
+                 "argument %s: given more than %d times", arg->name,
+                 HISTORY_ARG_VALUES);
         return false;
     }
 

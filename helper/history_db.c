@@ -110,10 +110,30 @@ history_error_errno(history_error_t *err, int code, const char *path)
 }
 
 
+/* Cuts the last component of a path off; "." or "/" when that is all. */
+static void
+history_parent(char *path)
+{
+    char  *slash;
+
+    slash = strrchr(path, '/');
+
+    if (slash == NULL) {
+        strcpy(path, ".");
+
+    } else if (slash == path) {
+        path[1] = '\0';
+
+    } else {
+        *slash = '\0';
+    }
+}
+
+
 bool
 history_become_owner(const char *path)
 {
-    char         dir[PATH_MAX], *slash;
+    char         dir[PATH_MAX];
     struct stat  st;
 
     if (geteuid() != 0) {
@@ -127,26 +147,17 @@ history_become_owner(const char *path)
 
     strcpy(dir, path);
 
-    while (lstat(dir, &st) == -1) {
-        slash = strrchr(dir, '/');
+    do {
+        history_parent(dir);
+    } while (stat(dir, &st) == -1 && strcmp(dir, ".") != 0
+             && strcmp(dir, "/") != 0);
 
-        if (slash == NULL) {
-            strcpy(dir, ".");
+    /* The owner of a link may turn it elsewhere at any time. */
 
-        } else if (slash == dir) {
-            dir[1] = '\0';
-
-        } else {
-            *slash = '\0';
-        }
-
-        if (strcmp(dir, ".") == 0 || strcmp(dir, "/") == 0) {
-            if (lstat(dir, &st) == -1) {
-                return false;
-            }
-
-            break;
-        }
+    if (stat(dir, &st) == -1
+        || (st.st_uid == 0 && lstat(dir, &st) == -1))
+    {
+        return false;
     }
 
     if (st.st_uid == 0) {

@@ -26,11 +26,12 @@ void history_error_sqlite(history_error_t *err, sqlite3 *db, int rc);
 void history_error_errno(history_error_t *err, int code, const char *path);
 
 /*
- * When root runs us: takes on the user and group that own `path`, or its
- * nearest ancestor that exists, for good.  SQLite makes -wal and -shm even for
- * readers, and the helper, which runs as that user, must be able to use them;
- * nor has root any business in files that others write.  Nothing happens for
- * other users and for what root owns.  False with errno set.
+ * When root runs us: takes on the user and group that own the directory of
+ * `path`, or the nearest one above that exists, for good.  SQLite makes -wal
+ * and -shm even for readers, and the helper, which runs as that user, must be
+ * able to use them; nor has root any business in files that others write.
+ * Nothing happens for other users and for what root owns.  False with errno
+ * set.
  */
 bool history_become_owner(const char *path);
 

@@ -20,7 +20,7 @@
 /* The history of one sandbox. */
 typedef struct {
     char        *dir;           /* name below the history directory */
-    char        *id;            /* sandbox id; like dir until the file is open */
+    char        *id;            /* sandbox id; dir until the file is open */
     char        *name;          /* display name, or NULL */
     sqlite3     *db;            /* NULL: not open */
     uint64_t     used;          /* for closing the one not used for longest */

@@ -167,8 +167,8 @@ sqlite3_stmt *history_query_passes(sqlite3 *db, const history_filter_t *filter,
 
 /*
  * Calls `piece` with what a command wrote, in order: one stream ("stdout",
- * "stderr"), or both as they came (NULL).  `after` skips the chunks of a stream,
- * or the runs of both, up to this number (-1: none).  A piece in an encoding
+ * "stderr"), or both as they came (NULL).  `after` skips the chunks of a
+ * stream, or the runs of both, up to this number (-1: none).  A piece in an encoding
  * that is not read here has `plain` false.  `piece` returns false to stop.  1
  * all was read, 0 stopped, -1 with err.
  */

@@ -39,8 +39,8 @@ static const history_arg_t  history_tail_args[] = {
 static const char  history_tail_help[] =
     "usage: sandbox-history tail [-f] [-n N] [options] [SANDBOX]\n"
     "\n"
-    "The last operations; with -f also those to come, when they begin and when\n"
-    "they end (one line when both came at once).\n"
+    "The last operations; with -f also those to come, when they begin and\n"
+    "when they end (one line when both came at once).\n"
     "\n"
     "  -f, --follow           go on until interrupted\n"
     "  -n, --lines N          begin with the last N (default 10)\n"

@@ -110,8 +110,8 @@ test_cells(void **state)
 
     /* combining characters take no column, and do not pile up */
     check_cell(sb_lit("e\xcc\x81x"), 2, HISTORY_LEFT, "e\xcc\x81x");
-    check_cell(sb_lit("e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81"), 1,
-               HISTORY_LEFT, "e\xcc\x81\xcc\x81\xcc\x81\xcc\x81");
+    check_cell(sb_lit("e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81"),
+               1, HISTORY_LEFT, "e\xcc\x81\xcc\x81\xcc\x81\xcc\x81");
 }
 
 
@@ -148,8 +148,8 @@ test_sizes(void **state)
         { 10240, "10K" }, { 1048575, "1.0M" }, { 16777216, "16M" },
         { INT64_MAX, "8.0E" }
     }, durations[] = {
-        { -5, "<1ms" }, { 0, "<1ms" }, { 12, "12ms" }, { 999, "999ms" }, { 1000, "1.0s" },
-        { 9949, "9.9s" }, { 9950, "10s" }, { 59999, "60s" },
+        { -5, "<1ms" }, { 0, "<1ms" }, { 12, "12ms" }, { 999, "999ms" },
+        { 1000, "1.0s" }, { 9949, "9.9s" }, { 9950, "10s" }, { 59999, "60s" },
         { 65000, "1m05s" }, { 3599999, "59m59s" }, { 3600000, "1h00m" },
         { INT64_C(360000000), "100h00m" }
     };
