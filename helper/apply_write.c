@@ -279,7 +279,11 @@ apply_identity(apply_t *a, apply_box_t *box, move_t *m, char *legacy)
 
     if (box->name) {
         name = sb_str(box->name, strlen(box->name));
-        m->name = rows_name(&name) ? box->name : NULL;
+
+        if (rows_name(&name)) {
+            box->name[(size_t) (name.data - box->name) + name.len] = '\0';
+            m->name = name.data;
+        }
     }
 }
 

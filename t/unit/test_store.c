@@ -1,0 +1,1283 @@
+/* From the journal into history files. */
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "apply.h"
+#include "helper_frames.h"
+#include "log.h"
+#include "store.h"
+
+
+typedef struct {
+    char        path[64];
+    char        history[80];
+    int         fd;
+    store_t    *store;
+    journal_t  *journal;
+    apply_t    *apply;
+    uint64_t    seq;
+} place_t;
+
+static place_t   p;
+static tframe_t  f;
+
+
+static void
+scan(void *data, const journal_record_t *r)
+{
+    (void) data;
+    apply_scan(p.apply, r);
+}
+
+
+static void
+start(unsigned handles)
+{
+    char      why[256];
+    uint64_t  from;
+
+    p.store = store_new(p.history, handles, false);
+    assert_non_null(p.store);
+
+    from = journal_applied_load(p.fd);
+    p.apply = apply_new(p.store, NULL, p.fd, from);
+    assert_non_null(p.apply);
+
+    p.journal = journal_open(p.fd, JOURNAL_SEGMENT, from, 0, scan, NULL, why,
+                             sizeof(why));
+    assert_non_null(p.journal);
+    assert_true(apply_attach(p.apply, p.journal));
+}
+
+
+static void
+stop(void)
+{
+    apply_free(p.apply);
+    journal_close(p.journal);
+    store_free(p.store);
+}
+
+
+static int
+setup(void **state)
+{
+    char  dir[96];
+
+    (void) state;
+
+    memset(&p, 0, sizeof(p));
+    tdir_make(p.path);
+    (void) snprintf(p.history, sizeof(p.history), "%s/history", p.path);
+    (void) mkdir(p.history, 0700);
+    (void) snprintf(dir, sizeof(dir), "%s/journal", p.path);
+    p.fd = tdir_open(dir);
+    start(STORE_HANDLES);
+
+    return 0;
+}
+
+
+static int
+teardown(void **state)
+{
+    (void) state;
+
+    stop();
+    close(p.fd);
+    tdir_remove(p.path);
+
+    return 0;
+}
+
+
+/* Ends the frame at hand and appends it. */
+static void
+put(void)
+{
+    journal_item_t  item;
+
+    item.instance = 1;
+    item.frame = f.mem;
+    item.len = tf_end(&f);
+    assert_int_equal(journal_append(p.journal, &item, 1), 0);
+}
+
+
+static void
+go(void)
+{
+    assert_true(apply_all(p.apply));
+}
+
+
+static void
+begin(unsigned op, const char *type, const char *sandbox, uint64_t at_us)
+{
+    tf_begin(&f, SB_F_BEGIN, 0, ++p.seq, op, at_us);
+    tf_str(&f, SB_T_TYPE, type);
+
+    if (sandbox) {
+        tf_str(&f, SB_T_SANDBOX, sandbox);
+    }
+}
+
+
+static void
+facts(unsigned op)
+{
+    tf_begin(&f, SB_F_FACTS, 0, ++p.seq, op, 0);
+}
+
+
+static void
+end(unsigned op, const char *status, uint64_t http, uint64_t at_us)
+{
+    tf_begin(&f, SB_F_END, 0, ++p.seq, op, at_us);
+    tf_str(&f, SB_T_STATUS, status);
+    tf_u64(&f, SB_T_HTTP_STATUS, http);
+    tf_u64(&f, SB_T_UPSTREAM_STATUS, http);
+}
+
+
+static void
+seen(const char *sandbox)
+{
+    tf_begin(&f, SB_F_SEEN, 0, ++p.seq, 0, 0);
+    tf_str(&f, SB_T_SANDBOX, sandbox);
+    put();
+}
+
+
+/* A whole operation at once. */
+static void
+whole(unsigned op, const char *type, const char *sandbox, const char *status,
+    uint64_t http)
+{
+    begin(op, type, sandbox, op);
+    put();
+    end(op, status, http, op + 5);
+    put();
+}
+
+
+static void
+poll_once(unsigned op, const char *type, const char *sandbox,
+    const char *status)
+{
+    tf_begin(&f, SB_F_BEGIN, SB_FF_FOLD, ++p.seq, op, op);
+    tf_str(&f, SB_T_TYPE, type);
+    tf_str(&f, SB_T_SANDBOX, sandbox);
+    put();
+    end(op, status, 200, op + 1);
+    put();
+}
+
+
+static void
+output(unsigned op, unsigned stream, const void *data, size_t n,
+    uint64_t at_us)
+{
+    tf_begin(&f, SB_F_OUTPUT, 0, ++p.seq, op, at_us);
+    tf_u64(&f, SB_T_STREAM, stream);
+    sb_frame_put(&f.w, SB_T_DATA, sb_str(data, n));
+    put();
+}
+
+
+/* First column of all rows, joined by ";"; "-" without a file, "" without a
+ * row. */
+static const char *
+ask(const char *dir, const char *sql)
+{
+    char           path[512];
+    size_t         n;
+    sqlite3       *db;
+    const char    *text;
+    sqlite3_stmt  *st;
+
+    static char    out[16384];
+
+    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
+
+    if (store_open_read(path, &db) != SQLITE_OK) {
+        return "-";
+    }
+
+    if (sqlite3_prepare_v2(db, sql, -1, &st, NULL) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    }
+
+    n = 0;
+    out[0] = '\0';
+
+    while (sqlite3_step(st) == SQLITE_ROW) {
+        text = (const char *) sqlite3_column_text(st, 0);
+        n += (size_t) snprintf(out + n, sizeof(out) - n, "%s%s", n ? ";" : "",
+                               text ? text : "NULL");
+    }
+
+    (void) sqlite3_finalize(st);
+    (void) sqlite3_close(db);
+
+    return out;
+}
+
+#define is(dir, sql, want)  assert_string_equal(ask(dir, sql), want)
+
+
+static void
+test_new_file(void **state)
+{
+    (void) state;
+
+    seen("s1");
+    whole(1, "file.list", "s1", "succeeded", 200);
+    go();
+
+    is("s1", "pragma user_version", "1");
+    is("s1", "pragma journal_mode", "wal");
+    is("s1", "pragma auto_vacuum", "2");
+    is("s1", "pragma integrity_check", "ok");
+    is("s1", "select group_concat(key || '=' || value, ' ') from history_meta"
+       " where key in ('schema_version', 'provider_key', 'sandbox_id',"
+       " 'sandbox_instance_id', 'history_config_revision',"
+       " 'history_config_updated_by') order by key",
+       "history_config_revision=0 history_config_updated_by=sdk:initialize"
+       " provider_key=opensandbox-default sandbox_id=s1"
+       " sandbox_instance_id=legacy-54070b7bb677ebee6f5c83bf53049a93"
+       " schema_version=1");
+    is("s1", "select value from history_meta where key = 'sdk_version'",
+       "ngx_sandbox_module/" SB_VERSION);
+
+    /* the 24 persisted fields, canonical */
+    is("s1", "select count(*) from history_meta m, json_each(m.value) where"
+       " m.key = 'history_config_json'", "24");
+    is("s1", "select value = (select json_group_object(key, json(value)) from"
+       " (select e.key, case when e.type in ('true', 'false') then e.type"
+       " when e.type = 'text' then json_quote(e.value) when e.key ="
+       " 'output_write_timeout_seconds' then '10.0' else e.value end value"
+       " from json_each(m.value) e order by e.key)) from history_meta m where"
+       " m.key = 'history_config_json'", "1");
+}
+
+
+static void
+test_row(void **state)
+{
+    (void) state;
+
+    seen("s1");
+
+    begin(1, "command.execute", "s1", 1000);
+    tf_str(&f, SB_T_SOURCE, "sdk");
+    tf_str(&f, SB_T_ACTOR_TYPE, "agent");
+    tf_str(&f, SB_T_ACTOR_ID, "a1");
+    tf_str(&f, SB_T_THREAD, "t1");
+    tf_str(&f, SB_T_RUN, "r1");
+    tf_str(&f, SB_T_CORRELATION, "c1");
+    tf_str(&f, SB_T_PARENT, "p1");
+    tf_str(&f, SB_T_IDENTITY, "token:abc+stated");
+    tf_str(&f, SB_T_METHOD, "POST");
+    tf_str(&f, SB_T_PATH, "/command");
+    tf_u64(&f, SB_T_PORT, 44772);
+    tf_str(&f, SB_T_CLIENT, "127.0.0.1");
+    tf_str(&f, SB_T_AGENT, "OpenSandbox-Python-SDK/0.1");
+    tf_str(&f, SB_T_REQUEST_ID, "req1");
+    tf_str(&f, SB_T_RECORD, "strict");
+    put();
+
+    facts(1);
+    tf_str(&f, SB_T_REQUEST, "{\"command\":\"exit 3\"}");
+    tf_str(&f, SB_T_COMMAND, "exit 3");
+    tf_u64(&f, SB_T_TIMEOUT_MS, 1500);
+    put();
+
+    output(1, 0, "one\n", 4, 2000);
+    output(1, 1, "two\n", 4, 2500);
+    output(1, 0, "three\n", 6, 3000);
+
+    end(1, "failed", 200, 2001000);
+    tf_u64(&f, SB_T_DURATION_US, 1999999);
+    tf_u64(&f, SB_T_EXIT_CODE, 3);
+    tf_str(&f, SB_T_COMMAND_ID, "cmd1");
+    tf_u64(&f, SB_T_BYTES_IN, 20);
+    tf_u64(&f, SB_T_BYTES_OUT, 200);
+    tf_u64(&f, SB_T_STDOUT_TOTAL, 10);
+    tf_u64(&f, SB_T_STDERR_TOTAL, 4);
+    tf_str(&f, SB_T_ROUTE, "straight");
+    tf_str(&f, SB_T_UPSTREAM, "10.0.0.1:44772");
+    tf_str(&f, SB_T_RESULT, "{\"exit_code\":3,\"ename\":\"CommandExecError\"}");
+    put();
+    go();
+
+    is("s1", "select event_id || '|' || provider_key || '|' || sandbox_id ||"
+       " '|' || source || '|' || actor_type || '|' || actor_id || '|' ||"
+       " thread_id || '|' || run_id || '|' || correlation_id || '|' ||"
+       " operation_type || '|' || status || '|' || occurred_at || '|' ||"
+       " completed_at || '|' || duration_ms || '|' || request_json || '|' ||"
+       " schema_version from history_events",
+       "01000000-0000-7000-8000-000000000001|opensandbox-default|s1|sdk|agent"
+       "|a1|t1|r1|c1|command.execute|failed|2026-11-29T09:00:00.001000Z"
+       "|2026-11-29T09:00:02.001000Z|1999|{\"command\":\"exit 3\"}|1");
+    is("s1", "select result_json from history_events",
+       "{\"bytes_in\":20,\"bytes_out\":200,\"command_id\":\"cmd1\","
+       "\"ename\":\"CommandExecError\",\"exit_code\":3,"
+       "\"history_storage_state\":\"complete\",\"http_status\":200,"
+       "\"line_ends\":\"reconstructed\",\"output_complete\":true,"
+       "\"stderr_bytes\":4,\"stderr_total_bytes\":4,\"stdout_bytes\":10,"
+       "\"stdout_total_bytes\":10}");
+    is("s1", "select command || '|' || cwd || '|' || ifnull(environment_json,"
+       " 'NULL') || '|' || timeout_ms || '|' || exit_code || '|' ||"
+       " provider_command_id || '|' || output_complete || '|' ||"
+       " history_storage_state from command_executions",
+       "exit 3||NULL|1500|3|cmd1|1|complete");
+    is("s1", "select stream || chunk_index || encoding || original_size || data"
+       " from command_output_chunks order by id",
+       "stdout0identity10one\nthree\n;stderr0identity4two\n");
+    is("s1", "select ord || stream || chunk_index || '@' || offset || '+' ||"
+       " length || at from gateway_output order by ord",
+       "0stdout0@0+42026-11-29T09:00:00.002000Z;"
+       "1stderr0@0+42026-11-29T09:00:00.002500Z;"
+       "2stdout0@4+62026-11-29T09:00:00.003000Z");
+    is("s1", "select change_id || ' ' || change_type from history_changes"
+       " order by seq",
+       "01000000-0000-7000-8000-000000000001:created created;"
+       "01000000-0000-7000-8000-000000000001:output:stdout:0,stderr:0"
+       " output_appended;"
+       "01000000-0000-7000-8000-000000000001:completed:failed completed");
+    is("s1", "select ifnull(sandbox, 'NULL') || method || path || port ||"
+       " client || agent || request_id || http_status || upstream_status ||"
+       " upstream || route || bytes_in || bytes_out || duration_us || identity"
+       " || parent || record || foldable from gateway_wire",
+       "NULLPOST/command44772127.0.0.1OpenSandbox-Python-SDK/0.1req1200200"
+       "10.0.0.1:44772straight202001999999token:abc+statedp1strict0");
+    is("s1", "select seq || '@' || cursor from gateway_records", "1@2");
+}
+
+
+/* The same, but every frame is applied before the next one comes. */
+static void
+test_row_in_pieces(void **state)
+{
+    (void) state;
+
+    seen("s1");
+    begin(1, "code.execute", "s1", 1000);
+    put();
+    go();
+    is("s1", "select status || request_json from history_events", "started{}");
+
+    facts(1);
+    tf_str(&f, SB_T_TYPE, "command.execute");
+    tf_str(&f, SB_T_REQUEST, "{\"a\":1}");
+    tf_str(&f, SB_T_COMMAND, "x");
+    tf_str(&f, SB_T_CWD, "/w");
+    put();
+    go();
+    is("s1", "select operation_type || request_json from history_events",
+       "command.execute{\"a\":1}");
+
+    output(1, 0, "one\n", 4, 2000);
+    go();
+    output(1, 0, "two\n", 4, 2001);
+    go();
+
+    /* restarted in the middle: indexes go on */
+    stop();
+    start(STORE_HANDLES);
+
+    output(1, 1, "err\n", 4, 2002);
+    output(1, 0, "three\n", 6, 2003);
+    go();
+
+    end(1, "succeeded", 200, 9000);
+    tf_u64(&f, SB_T_EXIT_CODE, 0);
+    put();
+    go();
+
+    is("s1", "select stream || chunk_index from command_output_chunks order by"
+       " id", "stdout0;stdout1;stdout2;stderr0");
+    is("s1", "select group_concat(ord || stream, ' ') from (select * from"
+       " gateway_output order by ord)", "0stdout 1stdout 2stderr 3stdout");
+    is("s1", "select status || duration_ms from history_events",
+       "succeeded0");
+    is("s1", "select json_extract(result_json, '$.stdout_bytes') from"
+       " history_events", "14");
+    is("s1", "select command || cwd || exit_code || output_complete from"
+       " command_executions", "x/w01");
+
+    /* an end that comes again changes nothing */
+    end(1, "failed", 500, 99000);
+    put();
+    output(1, 0, "late", 4, 99000);
+    go();
+    is("s1", "select status || completed_at from history_events",
+       "succeeded2026-11-29T09:00:00.009000Z");
+    is("s1", "select count(*) from history_changes", "5");
+    is("s1", "select count(*) from gateway_records", "1");
+}
+
+
+static void
+test_chunks(void **state)
+{
+    size_t       i;
+    static char  data[100000];
+
+    (void) state;
+
+    for (i = 0; i < sizeof(data); i++) {
+        data[i] = (char) (i * 7 % 251);
+    }
+
+    seen("s1");
+    begin(1, "command.execute", "s1", 0);
+    put();
+
+    /* C107, C162: large pieces are cut, small ones merged; order is kept */
+    output(1, 0, data, 50000, 0);
+    output(1, 1, data, 1, 1);
+    output(1, 0, data + 50000, 50000, 50000);
+    go();
+
+    is("s1", "select group_concat(stream || chunk_index || '=' ||"
+       " length(data), ' ') from (select * from command_output_chunks order by"
+       " stream, chunk_index)",
+       "stderr0=1 stdout0=16384 stdout1=16384 stdout2=16384 stdout3=16384"
+       " stdout4=16384 stdout5=16384 stdout6=1696");
+    is("s1", "select sum(length) || ' ' || count(*) from gateway_output",
+       "100001 9");
+    is("s1", "select max(original_size - length(data)) from"
+       " command_output_chunks", "0");
+
+    for (i = 0; i < 1000; i++) {
+        output(1, (unsigned) (i / 100) % 2, "line\n", 5, 60000 + i);
+    }
+
+    go();
+    is("s1", "select count(*) from command_output_chunks where chunk_index >"
+       " 6 or (stream = 'stderr' and chunk_index > 0)", "2");
+    is("s1", "select sum(length) from gateway_output", "105001");
+    is("s1", "select group_concat(length, ' ') from (select length from"
+       " gateway_output where ord > 8 order by ord)",
+       "500 500 500 500 500 500 500 500 500 500");
+}
+
+
+static void
+test_files(void **state)
+{
+    static const char  hash[] = "\x01\x23\x45\x67\x89\xab\xcd\xef"
+                                "\x01\x23\x45\x67\x89\xab\xcd\xef"
+                                "\x01\x23\x45\x67\x89\xab\xcd\xef"
+                                "\x01\x23\x45\x67\x89\xab\xcd\xef";
+
+    (void) state;
+
+    seen("s1");
+    begin(1, "file.write", "s1", 0);
+    put();
+    facts(1);
+    tf_str(&f, SB_T_FILE_PATH, "/w/a");
+    tf_u64(&f, SB_T_FILE_MODE, 644);
+    tf_str(&f, SB_T_FILE_PATH, "/w/b");
+    put();
+    go();
+
+    /* size and digest come when the body has passed */
+    facts(1);
+    tf_str(&f, SB_T_FILE_PATH, "/w/a");
+    tf_u64(&f, SB_T_FILE_SIZE, 11);
+    sb_frame_put(&f.w, SB_T_FILE_SHA256, sb_str(hash, 32));
+    tf_str(&f, SB_T_FILE_PATH, "/w/b");
+    tf_u64(&f, SB_T_FILE_SIZE, 0);
+    tf_str(&f, SB_T_FILE_PATH, "/w/a");
+    tf_u64(&f, SB_T_FILE_SIZE, 12);
+    put();
+    go();
+    is("s1", "select path || change_type || ifnull(after_size, 'NULL') from"
+       " file_operations", "/w/awriteNULL");
+
+    end(1, "succeeded", 200, 10);
+    put();
+    go();
+
+    is("s1", "select n || path || size || ifnull(mode, '') ||"
+       " ifnull(substr(sha256, 1, 16), '') from gateway_files order by n",
+       "0/w/a116440123456789abcdef;1/w/b0;2/w/a12");
+    is("s1", "select path || change_type || after_size || substr(after_hash,"
+       " 1, 16) || ifnull(before_size, 'NULL') from file_operations",
+       "/w/awrite110123456789abcdefNULL");
+
+    /* C114: a write that failed has no "after" */
+    begin(2, "file.write", "s1", 0);
+    tf_str(&f, SB_T_FILE_PATH, "/w/c");
+    tf_u64(&f, SB_T_FILE_SIZE, 5);
+    put();
+    end(2, "failed", 500, 10);
+    put();
+
+    begin(3, "file.move", "s1", 0);
+    tf_str(&f, SB_T_FILE_PATH, "/w/new");
+    tf_str(&f, SB_T_FILE_OLD, "/w/old");
+    put();
+    end(3, "succeeded", 200, 10);
+    put();
+
+    begin(4, "file.read", "s1", 0);
+    tf_str(&f, SB_T_FILE_PATH, "/w/r");
+    put();
+    end(4, "succeeded", 200, 10);
+    tf_u64(&f, SB_T_BYTES_OUT, 77);
+    sb_frame_put(&f.w, SB_T_SHA256, sb_str(hash, 32));
+    put();
+
+    begin(5, "isolated.dir.list", "s1", 0);
+    tf_str(&f, SB_T_FILE_PATH, "/w");
+    put();
+    go();
+
+    is("s1", "select path || ' ' || ifnull(old_path, '-') || ' ' ||"
+       " change_type || ' ' || ifnull(after_size, '-') from file_operations"
+       " order by rowid",
+       "/w/a - write 11;/w/c - write -;/w/new /w/old move -;/w/r - read 77;"
+       "/w - list -");
+}
+
+
+/* Text that no reader could decode is made readable, the file stays sound. */
+static void
+test_bad_text(void **state)
+{
+    (void) state;
+
+    seen("s1");
+    begin(1, "command.execute", "s1", 0);
+    sb_frame_put(&f.w, SB_T_COMMAND, sb_str("a\xff\0b\xe4\xb8\xad", 7));
+    put();
+    end(1, "nonsense", 200, 1);
+    tf_str(&f, SB_T_RESULT, "{broken");
+    put();
+    go();
+
+    is("s1", "select command from command_executions",
+       "a\xef\xbf\xbd\xef\xbf\xbd" "b\xe4\xb8\xad");
+    is("s1", "select status from history_events", "unknown");
+    is("s1", "select json_extract(result_json, '$.unparsed') from"
+       " history_events", "1");
+}
+
+
+static void
+test_result_null(void **state)
+{
+    (void) state;
+
+    seen("s1");
+    begin(1, "file.list", "s1", 0);
+    put();
+    tf_begin(&f, SB_F_END, 0, ++p.seq, 1, 5);
+    tf_str(&f, SB_T_STATUS, "succeeded");
+    put();
+    go();
+    is("s1", "select result_json from history_events", "NULL");
+    is("s1", "select actor_type || source from history_events",
+       "systemgateway");
+}
+
+
+/* --- _gateway, holding and moving --------------------------------------- */
+
+static void
+test_create_moves(void **state)
+{
+    int  pieces;
+
+    (void) state;
+
+    for (pieces = 0; pieces < 2; pieces++) {
+        const char  *id = pieces ? "new-2" : "new-1";
+        unsigned     op = pieces ? 20 : 10;
+
+        begin(op, "sandbox.create", NULL, 0);
+        put();
+        facts(op);
+        tf_str(&f, SB_T_REQUEST, "{\"image\":\"x\"}");
+        tf_str(&f, SB_T_NAME, " box ");
+        tf_str(&f, SB_T_INSTANCE_ID, "inst-9");
+        put();
+
+        if (pieces) {
+            go();
+            is("_gateway", "select status from history_events", "started");
+
+            /* the helper is killed and comes back in between */
+            stop();
+            start(STORE_HANDLES);
+        }
+
+        end(op, "succeeded", 202, 50);
+        tf_str(&f, SB_T_NEW_SANDBOX, id);
+        put();
+        whole(op + 1, "sandbox.get", id, "succeeded", 200);
+        go();
+
+        is(id, "select operation_type || status from history_events order by"
+           " seq", "sandbox.createsucceeded;sandbox.getsucceeded");
+        is(id, "select seq from gateway_records order by cursor", "1;2");
+        is(id, "select sandbox_id || sandbox_instance_id from history_events",
+           pieces ? "new-2inst-9;new-2inst-9" : "new-1inst-9;new-1inst-9");
+        is(id, "select value from history_meta where key = 'sandbox_name'",
+           "box");
+        is(id, "select count(*) from history_changes", "4");
+    }
+
+    is("_gateway", "select count(*) from history_events", "0");
+    is("_gateway", "select seq || moved_to from gateway_records", "1new-2");
+    is("_gateway", "select count(*) from history_changes", "0");
+}
+
+
+static void
+test_held_until_shown(void **state)
+{
+    (void) state;
+
+    whole(1, "sandbox.get", "ghost", "failed", 404);
+    go();
+    is("ghost", "select 1", "-");
+    is("_gateway", "select sandbox from gateway_wire", "ghost");
+    is("_gateway", "select sandbox_id from history_events", "_gateway");
+    is("_gateway", "select count(*) from gateway_held", "0");
+
+    /* our own refusal says nothing about it: held */
+    begin(2, "command.execute", "ghost", 0);
+    put();
+    go();
+    is("_gateway", "select sandbox from gateway_held", "ghost");
+    output(2, 0, "x", 1, 5);
+    go();
+
+    /* ... but output of it does */
+    is("ghost", "select event_id from history_events",
+       "01000000-0000-7000-8000-000000000002");
+    is("ghost", "select sum(length(data)) from command_output_chunks", "1");
+    is("ghost", "select seq from gateway_records", "1");
+    is("ghost", "select ifnull(sandbox, 'NULL') from gateway_wire", "NULL");
+    is("_gateway", "select seq || ifnull(moved_to, '') from gateway_records"
+       " order by seq", "1;2ghost");
+
+    end(2, "succeeded", 200, 9);
+    put();
+    go();
+    is("ghost", "select status from history_events", "succeeded");
+
+    /* what comes now goes there at once, refusals too */
+    whole(3, "file.stat", "ghost", "failed", 404);
+    go();
+    is("ghost", "select count(*) from history_events", "2");
+}
+
+
+static void
+test_held_until_seen(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    static const unsigned  shows[] = { 404, 401, 405, 422, 400 };
+
+    for (i = 0; i < 5; i++) {
+        whole(10 + i, "file.stat", "t1", "failed", shows[i]);
+        go();
+        is("t1", "select count(*) from history_events", i < 4 ? "-" : "1");
+    }
+
+    /* not upstream's word: no UPSTREAM_STATUS */
+    begin(20, "file.stat", "t2", 0);
+    put();
+    tf_begin(&f, SB_F_END, 0, ++p.seq, 20, 5);
+    tf_str(&f, SB_T_STATUS, "failed");
+    tf_u64(&f, SB_T_HTTP_STATUS, 403);
+    put();
+    go();
+    is("t2", "select 1", "-");
+
+    tf_begin(&f, SB_F_SEEN, 0, ++p.seq, 0, 0);
+    tf_str(&f, SB_T_SANDBOX, "t1");
+    tf_str(&f, SB_T_SANDBOX, "t2");
+    tf_str(&f, SB_T_NAME, "zwei");
+    tf_str(&f, SB_T_INSTANCE_ID, "i2");
+    tf_str(&f, SB_T_STATE, "Running");
+    tf_str(&f, SB_T_SANDBOX, "t3");
+    put();
+    go();
+
+    is("t2", "select sandbox_instance_id from history_events", "i2");
+    is("t2", "select value from history_meta where key = 'sandbox_name'",
+       "zwei");
+    is("t2", "select value from gateway_state where key = 'state'", "Running");
+
+    /* seen, but nothing to keep: no file */
+    is("t3", "select 1", "-");
+    whole(21, "file.stat", "t3", "succeeded", 200);
+    go();
+    is("t3", "select count(*) from history_events", "1");
+
+    /* gone: told, kept */
+    tf_begin(&f, SB_F_SEEN, 0, ++p.seq, 0, 77);
+    tf_str(&f, SB_T_SANDBOX, "t2");
+    tf_str(&f, SB_T_STATE, "gone");
+    put();
+    go();
+    is("t2", "select value from gateway_state where key like 'state%' order by"
+       " key", "gone;2026-11-29T09:00:00.000077Z");
+}
+
+
+/* Ids that are no directory names, and one that would be ours. */
+static void
+test_odd_ids(void **state)
+{
+    char  dir[STORE_DIR_LEN];
+
+    (void) state;
+
+    seen("../../etc");
+    whole(1, "file.stat", "../../etc", "succeeded", 200);
+    whole(2, "file.stat", "_gateway", "succeeded", 200);
+    go();
+
+    is("_gateway", "select event_id from history_events",
+       "01000000-0000-7000-8000-000000000002");
+    {
+        DIR            *d = opendir(p.history);
+        unsigned        n = 0;
+        struct dirent  *e;
+
+        while ((e = readdir(d)) != NULL) {
+            if (e->d_name[0] == 'x') {
+                n++;
+                assert_int_equal(strlen(e->d_name), 66);
+                (void) snprintf(dir, sizeof(dir), "%.66s", e->d_name);
+            }
+        }
+
+        closedir(d);
+        assert_int_equal(n, 1);
+    }
+    is(dir, "select sandbox_id from history_events", "../../etc");
+}
+
+
+/* --- folding ------------------------------------------------------------- */
+
+static void
+test_fold(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    seen("s1");
+
+    for (i = 1; i <= 5; i++) {
+        poll_once(i, "sandbox.get", "s1", "succeeded");
+    }
+
+    go();
+    is("s1", "select count(*) from history_events", "1");
+    is("s1", "select count || last_at from gateway_folded",
+       "42026-11-29T09:00:00.000006Z");
+
+    /* across a restart, and with another kind of poll between */
+    stop();
+    start(STORE_HANDLES);
+
+    for (i = 6; i <= 9; i++) {
+        poll_once(i, i % 2 ? "sandbox.get" : "endpoint.get", "s1",
+                  "succeeded");
+        go();
+    }
+
+    is("s1", "select operation_type from history_events order by seq",
+       "sandbox.get;endpoint.get");
+    is("s1", "select count from gateway_folded order by count", "1;6");
+
+    /* another status is another row, then it counts itself */
+    poll_once(10, "sandbox.get", "s1", "failed");
+    poll_once(11, "sandbox.get", "s1", "failed");
+    go();
+    is("s1", "select status from history_events order by seq",
+       "succeeded;succeeded;failed");
+
+    /* anything else in between ends it */
+    whole(12, "file.stat", "s1", "succeeded", 200);
+    poll_once(13, "sandbox.get", "s1", "failed");
+    go();
+    is("s1", "select count(*) from history_events", "5");
+    is("s1", "select seq from gateway_records order by seq", "1;2;3;4;5");
+    is("s1", "select count(*) from history_changes", "10");
+}
+
+
+/* A poll whose end is not there yet waits without a row. */
+static void
+test_fold_in_pieces(void **state)
+{
+    (void) state;
+
+    seen("s1");
+    poll_once(1, "sandbox.get", "s1", "succeeded");
+    go();
+
+    tf_begin(&f, SB_F_BEGIN, SB_FF_FOLD, ++p.seq, 2, 2);
+    tf_str(&f, SB_T_TYPE, "sandbox.get");
+    tf_str(&f, SB_T_SANDBOX, "s1");
+    put();
+    go();
+    is("s1", "select count(*) from history_events", "1");
+    is("s1", "select count(*) from gateway_pending", "1");
+
+    stop();
+    start(STORE_HANDLES);
+
+    end(2, "succeeded", 200, 3);
+    put();
+    go();
+    is("s1", "select count(*) from history_events", "1");
+    is("s1", "select count from gateway_folded", "1");
+    is("s1", "select count(*) from gateway_pending", "0");
+
+    tf_begin(&f, SB_F_BEGIN, SB_FF_FOLD, ++p.seq, 3, 4);
+    tf_str(&f, SB_T_TYPE, "sandbox.get");
+    tf_str(&f, SB_T_SANDBOX, "s1");
+    tf_str(&f, SB_T_METHOD, "GET");
+    put();
+    go();
+    end(3, "failed", 500, 5);
+    put();
+    go();
+    is("s1", "select status || occurred_at from history_events order by seq",
+       "succeeded2026-11-29T09:00:00.000001Z;"
+       "failed2026-11-29T09:00:00.000004Z");
+    is("s1", "select method from gateway_wire where method is not null",
+       "GET");
+    is("s1", "select count(*) from gateway_pending", "0");
+}
+
+
+static void
+test_gap(void **state)
+{
+    (void) state;
+
+    tf_begin(&f, SB_F_GAP, 0, ++p.seq, 0, 9000000);
+    tf_u64(&f, SB_T_COUNT, 12);
+    tf_u64(&f, SB_T_TIME, T0);
+    tf_u64(&f, SB_T_TIME_END, T0 + 2500000);
+    tf_str(&f, SB_T_REASON, "helper_unreachable");
+    put();
+
+    seen("s1");
+    begin(1, "command.execute", "s1", 0);
+    put();
+    tf_begin(&f, SB_F_GAP, 0, ++p.seq, 1, 9000000);
+    tf_u64(&f, SB_T_OUTPUT_LOST, 4096);
+    put();
+    go();
+
+    is("_gateway", "select operation_type || status || occurred_at ||"
+       " completed_at || duration_ms from history_events",
+       "gateway.gapunknown2026-11-29T09:00:00.000000Z"
+       "2026-11-29T09:00:02.500000Z2500");
+    is("_gateway", "select result_json from history_events",
+       "{\"from\":\"2026-11-29T09:00:00.000000Z\",\"operations\":12,"
+       "\"output_bytes\":0,\"reason\":\"helper_unreachable\","
+       "\"to\":\"2026-11-29T09:00:02.500000Z\"}");
+    is("_gateway", "select operations || reason from gateway_gaps",
+       "12helper_unreachable");
+    is("_gateway", "select change_type from history_changes order by seq",
+       "created;completed");
+    is("s1", "select operation_type from history_events order by seq",
+       "command.execute;gateway.gap");
+    is("s1", "select output_bytes from gateway_gaps", "4096");
+    is("s1", "select json_extract(result_json, '$.operation_id') from"
+       " history_events where operation_type = 'gateway.gap'",
+       "01000000-0000-7000-8000-000000000001");
+}
+
+
+static void
+test_detached(void **state)
+{
+    (void) state;
+
+    seen("s1");
+    begin(1, "command.execute", "s1", 0);
+    tf_str(&f, SB_T_COMMAND, "sleep 9");
+    put();
+    output(1, 0, "begun\n", 6, 100);
+    end(1, "succeeded", 200, 1000);
+    tf_str(&f, SB_T_COMMAND_ID, "cmd1");
+    tf_str(&f, SB_T_DETACHED, "");
+    tf_str(&f, SB_T_REASON, "client_disconnected");
+    tf_str(&f, SB_T_RESULT, "{\"was\":1}");
+    tf_u64(&f, SB_T_BYTES_OUT, 55);
+    put();
+    go();
+
+    is("s1", "select status || ifnull(completed_at, 'NULL') || "
+       " ifnull(result_json, 'NULL') from history_events", "startedNULLNULL");
+    is("s1", "select command_id || since || reason || ifnull(ended_at, '-')"
+       " from gateway_detached",
+       "cmd12026-11-29T09:00:00.001000Zclient_disconnected-");
+    is("s1", "select provider_command_id from command_executions", "cmd1");
+
+    stop();
+    start(STORE_HANDLES);
+
+    /* as the helper itself writes it: with the sandbox */
+    tf_begin(&f, SB_F_END, 0, 0, 1, 9000000);
+    tf_str(&f, SB_T_SANDBOX, "s1");
+    tf_str(&f, SB_T_COMMAND_ID, "cmd1");
+    tf_str(&f, SB_T_STATUS, "failed");
+    tf_u64(&f, SB_T_EXIT_CODE, 4);
+    tf_u64(&f, SB_T_DURATION_US, 9000000);
+    put();
+    go();
+
+    is("s1", "select status || completed_at || duration_ms from history_events",
+       "failed2026-11-29T09:00:09.000000Z9000");
+    is("s1", "select ended_at from gateway_detached",
+       "2026-11-29T09:00:09.000000Z");
+    is("s1", "select exit_code || output_complete || history_storage_state"
+       " from command_executions", "40partial");
+    is("s1", "select json_extract(result_json, '$.was') ||"
+       " json_extract(result_json, '$.detached') || json_extract(result_json,"
+       " '$.bytes_out') from history_events", "1client_disconnected55");
+}
+
+
+/* --- crashes ------------------------------------------------------------ */
+
+/* The numbers that must not change, of a file. */
+static void
+fingerprint(const char *dir, char *dst, size_t size)
+{
+    (void) snprintf(dst, size, "%s", ask(dir,
+        "select group_concat(x, ' ') from ("
+        "select event_id || status || ifnull(result_json, '') x from"
+        " history_events union all"
+        " select event_id || seq || '@' || cursor || ifnull(moved_to, '') from"
+        " gateway_records union all"
+        " select change_id from history_changes union all"
+        " select event_id || stream || chunk_index || length(data) from"
+        " command_output_chunks union all"
+        " select event_id || ord || stream || length from gateway_output union"
+        " all select event_id || count from gateway_folded union all"
+        " select event_id || n || path from gateway_files)"));
+}
+
+
+static void
+script(unsigned from)
+{
+    unsigned  i;
+
+    begin(from, "sandbox.create", NULL, 0);
+    put();
+    begin(from + 1, "command.execute", "c1", 1);
+    tf_str(&f, SB_T_COMMAND, "x");
+    put();
+    end(from, "succeeded", 202, 2);
+    tf_str(&f, SB_T_NEW_SANDBOX, "c1");
+    put();
+
+    for (i = 0; i < 5; i++) {
+        output(from + 1, i % 2, "some output\n", 12, 20000 * i);
+        poll_once(from + 10 + i, "sandbox.get", "c1", "succeeded");
+    }
+
+    whole(from + 20, "file.stat", "never", "failed", 404);
+    tf_begin(&f, SB_F_GAP, 0, ++p.seq, 0, 50);
+    tf_u64(&f, SB_T_COUNT, 1);
+    put();
+    end(from + 1, "succeeded", 200, 100);
+    put();
+}
+
+
+/* Applied twice, from any place: the same rows. */
+static void
+test_replay(void **state)
+{
+    char      a[16384], b[16384], ga[16384], gb[16384];
+    uint64_t  cut, all;
+
+    (void) state;
+
+    script(1);
+    script(101);
+    all = journal_tail(p.journal).cursor;
+    go();
+    fingerprint("c1", a, sizeof(a));
+    fingerprint("_gateway", ga, sizeof(ga));
+
+    for (cut = 0; cut <= all; cut++) {
+        stop();
+        assert_int_equal(journal_applied_store(p.fd, cut), 0);
+        start(STORE_HANDLES);
+        go();
+
+        fingerprint("c1", b, sizeof(b));
+        fingerprint("_gateway", gb, sizeof(gb));
+        assert_string_equal(a, b);
+        assert_string_equal(ga, gb);
+    }
+}
+
+
+/* Killed between any two transactions: nothing missing, nothing twice. */
+static void
+test_killed_anywhere(void **state)
+{
+    char      a[16384], b[16384];
+    size_t    i, n, sizes[128];
+    char     *frames[128];
+    unsigned  stop_at;
+
+    (void) state;
+
+    script(1);
+    go();
+    fingerprint("c1", a, sizeof(a));
+
+    /* take the frames back out of the journal */
+    {
+        static char       buf[JOURNAL_RECORD_MAX];
+        size_t            pos = 0;
+        ssize_t           got;
+        journal_pos_t     tail = journal_tail(p.journal);
+        journal_record_t  r;
+        journal_reader_t  reader;
+
+        journal_reader_init(&reader, p.journal, 0);
+        got = journal_read(&reader, buf, sizeof(buf), &tail);
+        journal_reader_close(&reader);
+
+        for (n = 0; journal_next(&r, buf, (size_t) got, &pos); n++) {
+            assert_true(n < 128);
+            sizes[n] = r.frame.length;
+            frames[n] = malloc(sizes[n]);
+            memcpy(frames[n], r.raw, sizes[n]);
+        }
+    }
+
+    for (stop_at = 1; stop_at < n; stop_at++) {
+        journal_item_t  item;
+
+        teardown(NULL);
+        setup(NULL);
+
+        for (i = 0; i < n; i++) {
+            item.instance = 1;
+            item.frame = frames[i];
+            item.len = sizes[i];
+            assert_int_equal(journal_append(p.journal, &item, 1), 0);
+
+            if (i + 1 == stop_at) {
+                go();
+                stop();
+
+                /* the mark was not written in time */
+                assert_int_equal(journal_applied_store(p.fd, stop_at / 2), 0);
+                start(STORE_HANDLES);
+            }
+        }
+
+        go();
+        fingerprint("c1", b, sizeof(b));
+
+        /* output is merged by batches: compare without the chunks' borders */
+        is("c1", "select group_concat(data, '') from (select * from"
+           " command_output_chunks where stream = 'stdout' order by"
+           " chunk_index)", "some output\nsome output\nsome output\n");
+        is("c1", "select group_concat(seq, ' ') from (select seq from"
+           " gateway_records order by seq)", "1 2 3");
+        is("c1", "select status from history_events order by seq",
+           "succeeded;succeeded;succeeded");
+        is("c1", "select count from gateway_folded", "4");
+        is("c1", "select count(*) from gateway_output", "5");
+        is("_gateway", "select count(*) from gateway_held", "0");
+        is("_gateway", "select count(*) from history_events", "2");
+    }
+
+    for (i = 0; i < n; i++) {
+        free(frames[i]);
+    }
+}
+
+
+/* C115: a file that cannot be used is set aside, others are not concerned. */
+static void
+test_broken_file(void **state)
+{
+    int   fd;
+    char  path[512];
+
+    (void) state;
+
+    seen("b1");
+    seen("b2");
+    whole(1, "file.stat", "b1", "succeeded", 200);
+    whole(2, "file.stat", "b2", "succeeded", 200);
+    go();
+    stop();
+
+    (void) store_dir_path(path, sizeof(path), p.history, "b1");
+    fd = open(path, O_WRONLY|O_TRUNC);
+    assert_int_equal(write(fd, "this is no database at all, is it?", 34), 34);
+    close(fd);
+
+    start(STORE_HANDLES);
+    whole(3, "file.stat", "b1", "succeeded", 200);
+    whole(4, "file.stat", "b2", "succeeded", 200);
+    go();
+
+    is("b1", "select operation_type from history_events order by seq",
+       "gateway.gap;file.stat");
+    is("b1", "select json_extract(result_json, '$.reason') from history_events"
+       " order by seq", "history_file_lost;NULL");
+    is("b2", "select count(*) from history_events", "2");
+
+    {
+        char            dir[512];
+        unsigned        n = 0;
+        DIR            *d;
+        struct dirent  *e;
+
+        (void) snprintf(dir, sizeof(dir), "%s/b1", p.history);
+        d = opendir(dir);
+
+        while ((e = readdir(d)) != NULL) {
+            n += strncmp(e->d_name, "history.sqlite3.broken-", 23) == 0;
+        }
+
+        closedir(d);
+        assert_int_equal(n, 1);
+    }
+}
+
+
+/* C105: a file that was removed while it is open. */
+static void
+test_removed_file(void **state)
+{
+    char  path[512];
+
+    (void) state;
+
+    seen("r1");
+    whole(1, "file.stat", "r1", "succeeded", 200);
+    go();
+
+    (void) snprintf(path, sizeof(path), "%s/r1", p.history);
+    tdir_remove(path);
+
+    whole(2, "file.stat", "r1", "succeeded", 200);
+    whole(3, "file.stat", "r1", "succeeded", 200);
+    go();
+    is("r1", "select operation_type from history_events order by seq",
+       "gateway.gap;file.stat;file.stat");
+}
+
+
+/* C159: many sandboxes, few handles. */
+static void
+test_many_sandboxes(void **state)
+{
+    char            id[16];
+    unsigned        i, fds;
+    DIR            *d;
+
+    (void) state;
+
+    for (i = 0; i < 1000; i++) {
+        (void) snprintf(id, sizeof(id), "m%u", i);
+        seen(id);
+        whole(i + 1, "file.stat", id, "succeeded", 200);
+
+        if (i % 250 == 249) {
+            go();
+        }
+    }
+
+    for (i = 0; i < 1000; i += 7) {
+        (void) snprintf(id, sizeof(id), "m%u", i);
+        whole(2000 + i, "file.stat", id, "succeeded", 200);
+    }
+
+    go();
+
+    fds = 0;
+    d = opendir("/proc/self/fd");
+
+    while (readdir(d) != NULL) {
+        fds++;
+    }
+
+    closedir(d);
+    assert_true(fds < STORE_HANDLES * 3 + 64);
+
+    is("m0", "select count(*) from history_events", "2");
+    is("m1", "select count(*) from history_events", "1");
+    is("m994", "select count(*) from history_events", "2");
+    is("m999", "select count(*) from history_events", "1");
+}
+
+
+#define store_case(f)  cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(int argc, char **argv)
+{
+    const struct CMUnitTest  tests[] = {
+        store_case(test_new_file),
+        store_case(test_row),
+        store_case(test_row_in_pieces),
+        store_case(test_chunks),
+        store_case(test_files),
+        store_case(test_bad_text),
+        store_case(test_result_null),
+        store_case(test_create_moves),
+        store_case(test_held_until_shown),
+        store_case(test_held_until_seen),
+        store_case(test_odd_ids),
+        store_case(test_fold),
+        store_case(test_fold_in_pieces),
+        store_case(test_gap),
+        store_case(test_detached),
+        store_case(test_replay),
+        store_case(test_killed_anywhere),
+        store_case(test_broken_file),
+        store_case(test_removed_file),
+        store_case(test_many_sandboxes)
+    };
+
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+
+    } else {
+        (void) log_open("/dev/null");
+    }
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
