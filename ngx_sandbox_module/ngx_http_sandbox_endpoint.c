@@ -76,14 +76,13 @@ ngx_http_sandbox_endpoint_find(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    zone = ngx_http_sandbox_zone_lock(mcf);
+    zone = ngx_http_sandbox_zone_open(mcf, ctx->route.sandbox, &sn);
     if (zone == NULL) {
         return NGX_DECLINED;
     }
 
     port = ctx->route.carrier_port;
 
-    sn = ngx_http_sandbox_zone_lookup(zone, ctx->route.sandbox);
 
     if (sn == NULL || sn->gone) {
         ngx_http_sandbox_zone_unlock(zone);
@@ -262,12 +261,10 @@ ngx_http_sandbox_endpoint_learnt(ngx_http_sandbox_main_conf_t *mcf,
         return err;
     }
 
-    zone = ngx_http_sandbox_zone_lock(mcf);
+    zone = ngx_http_sandbox_zone_open(mcf, sandbox, &sn);
     if (zone == NULL) {
         return "there is no zone";
     }
-
-    sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
 
     if (question) {
 
@@ -330,12 +327,10 @@ ngx_http_sandbox_endpoint_drop(ngx_http_sandbox_main_conf_t *mcf,
     ngx_http_sandbox_zone_node_t  *sn;
     ngx_http_sandbox_zone_t       *zone;
 
-    zone = ngx_http_sandbox_zone_lock(mcf);
+    zone = ngx_http_sandbox_zone_open(mcf, sandbox, &sn);
     if (zone == NULL) {
         return;
     }
-
-    sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
 
     if (sn && port == 0) {
         ngx_http_sandbox_zone_remove_all(zone, sn);
@@ -362,12 +357,11 @@ ngx_http_sandbox_endpoint_failed(ngx_http_sandbox_main_conf_t *mcf,
     ngx_http_sandbox_zone_node_t  *sn;
     ngx_http_sandbox_zone_t       *zone;
 
-    zone = ngx_http_sandbox_zone_lock(mcf);
+    zone = ngx_http_sandbox_zone_open(mcf, sandbox, &sn);
     if (zone == NULL) {
         return;
     }
 
-    sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
     e = sn ? ngx_http_sandbox_zone_port(sn, port) : NULL;
 
     /* requests that were under way together have failed once */
@@ -401,12 +395,10 @@ ngx_http_sandbox_endpoint_gone(ngx_http_sandbox_main_conf_t *mcf,
     ngx_http_sandbox_zone_node_t  *sn;
     ngx_http_sandbox_zone_t       *zone;
 
-    zone = ngx_http_sandbox_zone_lock(mcf);
+    zone = ngx_http_sandbox_zone_open(mcf, sandbox, &sn);
     if (zone == NULL) {
         return;
     }
-
-    sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
 
     if (sn == NULL) {
         sn = ngx_http_sandbox_zone_create(zone, sandbox);
@@ -432,12 +424,11 @@ ngx_http_sandbox_endpoint_is_gone(ngx_http_sandbox_main_conf_t *mcf,
     ngx_http_sandbox_zone_node_t  *sn;
     ngx_http_sandbox_zone_t       *zone;
 
-    zone = ngx_http_sandbox_zone_lock(mcf);
+    zone = ngx_http_sandbox_zone_open(mcf, sandbox, &sn);
     if (zone == NULL) {
         return 0;
     }
 
-    sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
     gone = sn && sn->gone;
 
     ngx_http_sandbox_zone_unlock(zone);
@@ -453,12 +444,10 @@ ngx_http_sandbox_endpoint_expires(ngx_http_sandbox_main_conf_t *mcf,
     ngx_http_sandbox_zone_node_t  *sn;
     ngx_http_sandbox_zone_t       *zone;
 
-    zone = ngx_http_sandbox_zone_lock(mcf);
+    zone = ngx_http_sandbox_zone_open(mcf, sandbox, &sn);
     if (zone == NULL) {
         return;
     }
-
-    sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
 
     /* what never expires needs no entry to say so */
 
@@ -577,12 +566,11 @@ ngx_http_sandbox_endpoint_forget(ngx_http_sandbox_main_conf_t *mcf,
     ngx_http_sandbox_zone_port_t  *e;
     ngx_http_sandbox_zone_node_t  *sn;
 
-    zone = ngx_http_sandbox_zone_lock(mcf);
+    zone = ngx_http_sandbox_zone_open(mcf, sandbox, &sn);
     if (zone == NULL) {
         return;
     }
 
-    sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
     e = sn ? ngx_http_sandbox_zone_port(sn, port) : NULL;
 
     if (e && (question == 0 || e->question == question)) {

@@ -21,6 +21,8 @@
 
 static ngx_int_t ngx_http_sandbox_zone_init(ngx_shm_zone_t *shm_zone,
     void *data);
+static ngx_http_sandbox_zone_node_t *ngx_http_sandbox_zone_lookup(
+    ngx_http_sandbox_zone_t *zone, sb_str_t sandbox);
 static void *ngx_http_sandbox_zone_alloc(ngx_http_sandbox_zone_t *zone,
     size_t size, ngx_http_sandbox_zone_node_t *keep);
 static void ngx_http_sandbox_zone_evict(ngx_http_sandbox_zone_t *zone,
@@ -142,7 +144,8 @@ ngx_http_sandbox_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 
 
 ngx_http_sandbox_zone_t *
-ngx_http_sandbox_zone_lock(ngx_http_sandbox_main_conf_t *mcf)
+ngx_http_sandbox_zone_open(ngx_http_sandbox_main_conf_t *mcf,
+    sb_str_t sandbox, ngx_http_sandbox_zone_node_t **sn)
 {
     ngx_http_sandbox_zone_t  *zone;
 
@@ -153,6 +156,8 @@ ngx_http_sandbox_zone_lock(ngx_http_sandbox_main_conf_t *mcf)
     zone = mcf->zone->data;
 
     ngx_shmtx_lock(&zone->shpool->mutex);
+
+    *sn = ngx_http_sandbox_zone_lookup(zone, sandbox);
 
     return zone;
 }
@@ -165,7 +170,7 @@ ngx_http_sandbox_zone_unlock(ngx_http_sandbox_zone_t *zone)
 }
 
 
-ngx_http_sandbox_zone_node_t *
+static ngx_http_sandbox_zone_node_t *
 ngx_http_sandbox_zone_lookup(ngx_http_sandbox_zone_t *zone, sb_str_t sandbox)
 {
     uint32_t                       hash;

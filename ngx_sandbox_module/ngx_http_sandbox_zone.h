@@ -2,7 +2,7 @@
  * The shared zone of learnt addresses: one node per sandbox, found by its id
  * and kept in the order of use, with the few ports that upstream has named for
  * it.  What is in the zone is read and written between
- * ngx_http_sandbox_zone_lock() and _unlock() only; nothing blocks, logs or
+ * ngx_http_sandbox_zone_open() and _unlock() only; nothing blocks, logs or
  * allocates elsewhere in between.
  */
 
@@ -76,14 +76,13 @@ typedef struct {
 } ngx_http_sandbox_zone_port_t;
 
 
-/* NULL when there is no zone. */
-ngx_http_sandbox_zone_t *ngx_http_sandbox_zone_lock(
-    ngx_http_sandbox_main_conf_t *mcf);
+/* Locks the zone and finds the node of a sandbox (NULL: it is not known).
+ * Returns NULL, and locks nothing, when there is no zone. */
+ngx_http_sandbox_zone_t *ngx_http_sandbox_zone_open(
+    ngx_http_sandbox_main_conf_t *mcf, sb_str_t sandbox,
+    ngx_http_sandbox_zone_node_t **sn);
 void ngx_http_sandbox_zone_unlock(ngx_http_sandbox_zone_t *zone);
 
-/* The node of a sandbox, or NULL. */
-ngx_http_sandbox_zone_node_t *ngx_http_sandbox_zone_lookup(
-    ngx_http_sandbox_zone_t *zone, sb_str_t sandbox);
 /* A new node; NULL when there is no room or the id is too long. */
 ngx_http_sandbox_zone_node_t *ngx_http_sandbox_zone_create(
     ngx_http_sandbox_zone_t *zone, sb_str_t sandbox);

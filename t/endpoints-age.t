@@ -66,7 +66,7 @@ sub sleep_until {
 }
 
 
-sub questions { $up->requests(qr{/endpoints/}) }
+sub questions { $up->requests(qr{/endpoints/}, helper => 1) }
 
 
 sub road {

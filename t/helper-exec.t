@@ -40,6 +40,7 @@ recorded('records are kept');
 # It dies.
 
 kill 'KILL', $first;
+recorded('a command right after its death waits for the next one');
 my $second = helper_is_there($t, 'it is started again after its death', $first);
 recorded('and keeps records');
 
@@ -155,7 +156,8 @@ sub helper_is_there {
     ok($self->wait_for(sub {
         @pid = grep { $_ != ($other // 0) } helpers($self);
         return @pid == 1 && helpers($self) == 1
-               && -S $self->dir . '/data/helper.sock';
+               && SandboxTest::read_file('/proc/net/unix')
+                  =~ m{ 00010000 .* \Q$self->{dir}\E/data/helper\.sock$}m;
     }, 10), $name) or diag("helpers: @pid\n" . $self->log_text);
 
     return $pid[0] // 0;
