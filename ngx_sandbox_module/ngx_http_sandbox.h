@@ -47,6 +47,10 @@
 
 #define ngx_http_sandbox_str(s)   sb_str((s)->data, (s)->len)
 
+/* a field of a NUL-terminated text */
+#define ngx_http_sandbox_put_text(w, tag, text)                               \
+    sb_frame_put(w, tag, sb_str(text, ngx_strlen(text)))
+
 
 /* one per nginx: http level */
 
@@ -296,15 +300,25 @@ ngx_int_t ngx_http_sandbox_record_begin(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 ngx_int_t ngx_http_sandbox_record_facts(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
-void ngx_http_sandbox_record_output(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t fd,
-    const char *p, size_t n);
-void ngx_http_sandbox_record_flush(ngx_http_sandbox_ctx_t *ctx);
 void ngx_http_sandbox_record_end(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 /* What a list or get answer has shown to exist. */
 void ngx_http_sandbox_record_seen(ngx_http_sandbox_ctx_t *ctx);
 /* The id under which execd knows the running command. */
 void ngx_http_sandbox_record_command(ngx_http_sandbox_ctx_t *ctx);
+
+/* ngx_http_sandbox_output.c */
+/* Keeps n bytes of stdout (fd 0) or stderr (1), up to the capture limit. */
+void ngx_http_sandbox_record_output(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t fd,
+    const char *p, size_t n);
+/* Sends what is kept of this operation; has to follow before the worker does
+ * something else. */
+void ngx_http_sandbox_record_flush(ngx_http_sandbox_ctx_t *ctx);
+
+/* ngx_http_sandbox_status.c */
+/* Puts status, reason, exit code and HTTP status; sets ctx->status. */
+void ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 
 /* ngx_http_sandbox_helper.c: the connections to the helper, one set a worker */
 ngx_int_t ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
@@ -316,13 +330,17 @@ void ngx_http_sandbox_helper_exit(ngx_cycle_t *cycle);
  * for ends. */
 uint64_t ngx_http_sandbox_helper_send(u_char *frame, size_t len,
     ngx_uint_t reserve);
+/* Is there a helper at all, and is it connected? */
+ngx_uint_t ngx_http_sandbox_helper_active(void);
+ngx_uint_t ngx_http_sandbox_helper_ready(void);
 /* Is the helper known to be away for longer than timeout ms? */
 ngx_uint_t ngx_http_sandbox_helper_away(ngx_msec_t timeout);
 /* Waits for the ACK of ctx->wait_seq; resumed by ngx_http_sandbox_resume(). */
 void ngx_http_sandbox_helper_wait(ngx_http_sandbox_ctx_t *ctx,
     ngx_msec_t timeout);
 void ngx_http_sandbox_helper_forget(ngx_http_sandbox_ctx_t *ctx);
-/* One operation of this sandbox (empty: none) could not be recorded. */
+/* One operation of this sandbox (empty: none) could not be recorded; reason is
+ * a static text. */
 void ngx_http_sandbox_helper_gap(sb_str_t sandbox, const char *reason);
 /* Asks the helper to GET target from upstream; done is called once with the
  * status (0: failed) and body, unless 0 was returned (cannot be asked now). */

@@ -19,6 +19,8 @@ static ngx_int_t ngx_http_sandbox_admit(ngx_http_request_t *r,
 static ngx_int_t ngx_http_sandbox_forward(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
 static ngx_uint_t ngx_http_sandbox_wants_upgrade(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_sandbox_loops(ngx_http_request_t *r,
+    ngx_http_sandbox_loc_conf_t *lcf);
 
 
 ngx_http_sandbox_ctx_t *
@@ -383,6 +385,14 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                                        "more than once.", NULL);
     }
 
+    if (ngx_http_sandbox_loops(r, lcf)) {
+        return ngx_http_sandbox_refuse(r, ctx, 508 /* Loop Detected */,
+                                       "GATEWAY_LOOP",
+                                       "sandbox_upstream names this gateway "
+                                       "itself; name the OpenSandbox server.",
+                                       NULL);
+    }
+
     if (ctx->upgrade && r->http_version == NGX_HTTP_VERSION_20) {
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_NOT_IMPLEMENTED,
                                        "GATEWAY_UNSUPPORTED",
@@ -421,6 +431,36 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     }
 
     return ngx_http_sandbox_record_begin(r, ctx);
+}
+
+
+/* Has the request come in at the very address that it would be sent to? */
+
+static ngx_uint_t
+ngx_http_sandbox_loops(ngx_http_request_t *r, ngx_http_sandbox_loc_conf_t *lcf)
+{
+    ngx_uint_t         i;
+    ngx_addr_t        *addr;
+    ngx_connection_t  *c;
+
+    c = r->connection;
+
+    if (ngx_connection_local_sockaddr(c, NULL, 0) != NGX_OK) {
+        return 0;
+    }
+
+    for (i = 0; i < lcf->upstream->naddrs; i++) {
+        addr = &lcf->upstream->addrs[i];
+
+        if (ngx_cmp_sockaddr(c->local_sockaddr, c->local_socklen,
+                             addr->sockaddr, addr->socklen, 1)
+            == NGX_OK)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

@@ -8,44 +8,23 @@
 #include "ngx_http_sandbox.h"
 
 
-/* pieces of one stream that came one after another */
-
-typedef struct {
-    ngx_http_sandbox_ctx_t  *ctx;       /* whose; NULL: nothing is open */
-    ngx_uint_t               fd;
-    size_t                   len;       /* in piece */
-    u_char                   piece[NGX_HTTP_SANDBOX_PIECE];
-} ngx_http_sandbox_output_t;
-
-
 static void ngx_http_sandbox_open(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx, uint8_t type, uint8_t flags);
 static void ngx_http_sandbox_put(sb_frame_writer_t *w, uint16_t tag,
     ngx_str_t *value);
-static void ngx_http_sandbox_put_text(sb_frame_writer_t *w, uint16_t tag,
-    const char *text);
 static void ngx_http_sandbox_put_facts(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_put_files(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx);
-static void ngx_http_sandbox_put_status(sb_frame_writer_t *w,
-    ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_put_answer(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_put_stream(sb_frame_writer_t *w,
     const sb_stream_facts_t *s);
 static void ngx_http_sandbox_json_member(sb_buf_t *b, const char *key,
     const char *value);
-static void ngx_http_sandbox_output_piece(void);
-static void ngx_http_sandbox_output_send(void);
 
 
-static u_char                     ngx_http_sandbox_scratch[
-                                      NGX_HTTP_SANDBOX_SCRATCH];
-static sb_frame_writer_t          ngx_http_sandbox_output_writer;
-static ngx_http_sandbox_output_t  ngx_http_sandbox_output;
-static u_char                     ngx_http_sandbox_output_frame[
-                                      8 * NGX_HTTP_SANDBOX_PIECE];
+static u_char  ngx_http_sandbox_scratch[NGX_HTTP_SANDBOX_SCRATCH];
 
 
 static void
@@ -63,13 +42,6 @@ ngx_http_sandbox_put(sb_frame_writer_t *w, uint16_t tag, ngx_str_t *value)
     if (value->len) {
         sb_frame_put(w, tag, ngx_http_sandbox_str(value));
     }
-}
-
-
-static void
-ngx_http_sandbox_put_text(sb_frame_writer_t *w, uint16_t tag, const char *text)
-{
-    sb_frame_put(w, tag, sb_str(text, ngx_strlen(text)));
 }
 
 
@@ -294,140 +266,6 @@ ngx_http_sandbox_put_facts(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
 }
 
 
-/* Output of a command, as decoded from the event stream. */
-
-void
-ngx_http_sandbox_record_output(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t fd,
-    const char *p, size_t n)
-{
-    size_t                        size;
-    off_t                         room;
-    ngx_http_sandbox_output_t    *o;
-    ngx_http_sandbox_loc_conf_t  *lcf;
-
-    ctx->std_total[fd] += n;
-
-    lcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_sandbox_module);
-
-    if (lcf->capture_limit) {
-
-        room = lcf->capture_limit - ctx->captured;
-
-        if ((off_t) n > room) {
-            size = sb_utf8_cut(sb_str(p, n), (size_t) room);
-
-            ctx->output_dropped += n - size;
-
-            /* nothing behind a cut is kept, so that there is no hole */
-            ctx->captured = lcf->capture_limit;
-            n = size;
-
-        } else {
-            ctx->captured += n;
-        }
-    }
-
-    if (n == 0 || !ctx->begun) {
-        return;
-    }
-
-    o = &ngx_http_sandbox_output;
-
-    if (o->ctx != ctx) {
-        ngx_http_sandbox_record_flush(o->ctx);
-
-        o->ctx = ctx;
-        o->fd = fd;
-        o->len = 0;
-
-        sb_frame_begin(&ngx_http_sandbox_output_writer,
-                       ngx_http_sandbox_output_frame,
-                       sizeof(ngx_http_sandbox_output_frame), SB_F_OUTPUT, 0, 0,
-                       ctx->id, sb_now_us());
-    }
-
-    while (n) {
-
-        if (o->len && (o->fd != fd || o->len == NGX_HTTP_SANDBOX_PIECE)) {
-            ngx_http_sandbox_output_piece();
-        }
-
-        o->fd = fd;
-
-        size = ngx_min(n, NGX_HTTP_SANDBOX_PIECE - o->len);
-
-        ngx_memcpy(o->piece + o->len, p, size);
-        o->len += size;
-        p += size;
-        n -= size;
-    }
-}
-
-
-static void
-ngx_http_sandbox_output_piece(void)
-{
-    sb_frame_writer_t          *w;
-    ngx_http_sandbox_ctx_t     *ctx;
-    ngx_http_sandbox_output_t  *o;
-
-    o = &ngx_http_sandbox_output;
-    w = &ngx_http_sandbox_output_writer;
-
-    if ((size_t) (w->end - w->pos) < o->len + 64) {
-
-        ctx = o->ctx;
-        ngx_http_sandbox_output_send();
-
-        sb_frame_begin(w, ngx_http_sandbox_output_frame,
-                       sizeof(ngx_http_sandbox_output_frame), SB_F_OUTPUT, 0, 0,
-                       ctx->id, sb_now_us());
-    }
-
-    sb_frame_put_u64(w, SB_T_STREAM, o->fd);
-    sb_frame_put(w, SB_T_DATA, sb_str(o->piece, o->len));
-
-    o->len = 0;
-}
-
-
-static void
-ngx_http_sandbox_output_send(void)
-{
-    size_t  len;
-
-    len = sb_frame_end(&ngx_http_sandbox_output_writer);
-
-    if (len > SB_FRAME_HEAD
-        && ngx_http_sandbox_helper_send(ngx_http_sandbox_output_frame, len, 0)
-           == 0)
-    {
-        ngx_http_sandbox_output.ctx->output_lost += len - SB_FRAME_HEAD;
-    }
-}
-
-
-void
-ngx_http_sandbox_record_flush(ngx_http_sandbox_ctx_t *ctx)
-{
-    ngx_http_sandbox_output_t  *o;
-
-    o = &ngx_http_sandbox_output;
-
-    if (ctx == NULL || o->ctx != ctx) {
-        return;
-    }
-
-    if (o->len) {
-        ngx_http_sandbox_output_piece();
-    }
-
-    ngx_http_sandbox_output_send();
-
-    o->ctx = NULL;
-}
-
-
 void
 ngx_http_sandbox_record_command(ngx_http_sandbox_ctx_t *ctx)
 {
@@ -632,174 +470,6 @@ ngx_http_sandbox_put_files(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
         if (f->flags) {
             sb_frame_put_u64(w, SB_T_FILE_FLAGS, f->flags);
         }
-    }
-}
-
-
-/* Status and cause by the rules of design 5. */
-
-static void
-ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
-    ngx_http_sandbox_ctx_t *ctx)
-{
-    ngx_uint_t                  gone, status;
-    const char                 *text, *reason;
-    ngx_http_upstream_t        *u;
-    const sb_stream_facts_t    *s;
-    ngx_http_sandbox_tunnel_t  *t;
-
-    u = r->upstream;
-    status = r->headers_out.status;
-    reason = ctx->reason;
-    text = "succeeded";
-
-    gone = r->connection->error || r->connection->timedout
-           || status == NGX_HTTP_CLIENT_CLOSED_REQUEST || status == 0;
-
-    if (ctx->refused || ctx->error_code.len) {
-        text = status == NGX_HTTP_GATEWAY_TIME_OUT ? "timeout" : "failed";
-
-        if (ctx->refused) {
-
-            if (reason == NULL) {
-                reason = "denied";
-            }
-
-        } else if (status == NGX_HTTP_GATEWAY_TIME_OUT) {
-            reason = "upstream_timeout";
-
-        } else if (status == NGX_HTTP_BAD_GATEWAY) {
-            reason = "upstream_unavailable";
-        }
-
-    } else if (ctx->tunnel) {
-
-        t = ctx->tunnel;
-
-        if (t->from_upstream.has_exit) {
-            sb_frame_put_u64(w, SB_T_EXIT_CODE, (uint64_t) (int64_t)
-                             t->from_upstream.exit_code);
-
-            text = t->from_upstream.exit_code ? "failed" : "succeeded";
-
-        } else if (t->from_upstream.close_code == 4001) {
-            text = "cancelled";
-            reason = "taken_over";
-
-        } else if (t->from_upstream.closed && !t->from_client.closed
-                   && t->from_upstream.close_code > 1001
-                   && t->from_upstream.close_code != 1005)
-        {
-            /* the server proxy reports a refused handshake like this */
-            text = "failed";
-            reason = "upstream_closed";
-
-        } else if (!t->from_upstream.closed && !t->from_client.closed) {
-            text = "unknown";
-            reason = gone ? "client_disconnected" : "upstream_cut";
-        }
-
-    } else if (ctx->upstream_status == 0) {
-
-        /* nobody has answered */
-
-        if (gone) {
-            text = "cancelled";
-            reason = ctx->judged && r->request_body && r->request_body->rest > 0
-                     ? "client_aborted" : "client_disconnected";
-
-        } else if (status >= NGX_HTTP_BAD_REQUEST) {
-            text = status == NGX_HTTP_GATEWAY_TIME_OUT ? "timeout" : "failed";
-        }
-
-    } else if (ctx->upstream_status >= NGX_HTTP_BAD_REQUEST) {
-        text = ctx->upstream_status == NGX_HTTP_GATEWAY_TIME_OUT ? "timeout"
-                                                                 : "failed";
-
-    } else if (ctx->stream) {
-
-        s = sb_stream_facts(ctx->stream);
-
-        switch (s->end) {
-
-        case SB_STREAM_COMPLETE:
-
-            if (ctx->facts && ctx->facts->background) {
-                sb_frame_put(w, SB_T_DETACHED, sb_lit(""));
-                break;
-            }
-
-            sb_frame_put_u64(w, SB_T_EXIT_CODE, 0);
-            break;
-
-        case SB_STREAM_FAILED:
-
-            text = "failed";
-
-            if (s->has_exit_code) {
-                sb_frame_put_u64(w, SB_T_EXIT_CODE,
-                                 (uint64_t) (int64_t) s->exit_code);
-            }
-
-            if (s->terminated) {
-                text = "cancelled";
-                reason = "interrupted";
-
-            } else if (s->killed && ctx->facts && ctx->facts->timeout_ms > 0) {
-                text = "timeout";
-                reason = "command_timeout";
-            }
-
-            break;
-
-        case SB_STREAM_RUNTIME:
-            text = "failed";
-            reason = "runtime_error";
-            break;
-
-        default: /* SB_STREAM_OPEN */
-
-            text = "unknown";
-            reason = gone ? "client_disconnected" : "upstream_cut";
-
-            if (gone && ctx->command_id.len
-                && sb_op_index(ctx->op) == SB_OP_COMMAND_EXECUTE)
-            {
-                /* execd goes on without the client */
-                sb_frame_put(w, SB_T_DETACHED, sb_lit(""));
-            }
-        }
-
-    } else if (!ctx->last && !r->header_only
-               && ctx->upstream_status != NGX_HTTP_NO_CONTENT
-               && ctx->upstream_status != NGX_HTTP_NOT_MODIFIED)
-    {
-        text = "unknown";
-        reason = gone ? "client_disconnected" : "upstream_cut";
-
-    } else if (u && u->headers_in.content_length_n > ctx->bytes_out
-               && !r->header_only && !ctx->rewrite)
-    {
-        text = "unknown";
-        reason = gone ? "client_disconnected" : "upstream_cut";
-    }
-
-    ctx->status = text;
-
-    ngx_http_sandbox_put_text(w, SB_T_STATUS, text);
-
-    if (reason) {
-        ngx_http_sandbox_put_text(w, SB_T_REASON, reason);
-    }
-
-    if (status == 0) {
-        status = NGX_HTTP_CLIENT_CLOSED_REQUEST;
-    }
-
-    sb_frame_put_u64(w, SB_T_HTTP_STATUS, status);
-
-    if (ctx->upstream_status) {
-        sb_frame_put_u64(w, SB_T_UPSTREAM_STATUS, ctx->upstream_status);
     }
 }
 

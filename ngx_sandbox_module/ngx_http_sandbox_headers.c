@@ -1,0 +1,332 @@
+/*
+ * Request headers on their way to upstream: credentials and hop-by-hop headers
+ * are taken out, the upstream key is put in (design 6, 7).
+ */
+
+
+#include "ngx_http_sandbox_headers.h"
+
+
+static ngx_uint_t ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf,
+    ngx_str_t *value);
+static void ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r);
+static void ngx_http_sandbox_hop_names(ngx_http_request_t *r,
+    ngx_str_t *names);
+static ngx_int_t ngx_http_sandbox_set(ngx_http_request_t *r, ngx_str_t *name,
+    ngx_str_t *value);
+
+
+static ngx_str_t  ngx_http_sandbox_headers[] = {
+    ngx_string("open-sandbox-api-key"),
+    ngx_string("x-actor-type"),
+    ngx_string("x-actor-id"),
+    ngx_string("x-agent-id"),
+    ngx_string("x-thread-id"),
+    ngx_string("x-run-id"),
+    ngx_string("x-correlation-id"),
+    ngx_string("x-parent-operation-id"),
+    ngx_string("traceparent"),
+    ngx_string("x-request-id"),
+    ngx_string("opensandbox-ingress-to"),
+    ngx_string("open-sandbox-ingress"),
+    ngx_string("accept-encoding"),
+    ngx_string("sec-websocket-extensions")
+};
+
+
+static ngx_str_t  ngx_http_sandbox_key_name =
+    ngx_string("OPEN-SANDBOX-API-KEY");
+
+
+ngx_uint_t
+ngx_http_sandbox_header(ngx_table_elt_t *h, ngx_uint_t *twin)
+{
+    u_char      *p, *q;
+    size_t       n;
+    ngx_uint_t   i;
+
+    *twin = 0;
+
+    for (i = 0; i < NGX_HTTP_SANDBOX_H_NONE; i++) {
+
+        if (h->key.len != ngx_http_sandbox_headers[i].len) {
+            continue;
+        }
+
+        p = h->lowcase_key;
+        q = ngx_http_sandbox_headers[i].data;
+
+        for (n = h->key.len; n; n--, p++, q++) {
+            if (*p != *q) {
+                if (*p != '_' || *q != '-') {
+                    break;
+                }
+
+                *twin = 1;
+            }
+        }
+
+        if (n == 0) {
+            return i;
+        }
+    }
+
+    return NGX_HTTP_SANDBOX_H_NONE;
+}
+
+
+void
+ngx_http_sandbox_kill(ngx_table_elt_t *h)
+{
+    static ngx_uint_t  hash;
+
+    if (hash == 0) {
+        hash = ngx_hash_key((u_char *) "keep-alive", sizeof("keep-alive") - 1);
+    }
+
+    h->hash = hash;
+    ngx_str_set(&h->key, "Keep-Alive");
+    h->lowcase_key = (u_char *) "keep-alive";
+    ngx_str_set(&h->value, "");
+}
+
+
+/* Is a header's value a credential of the gateway's or of upstream's? */
+
+static ngx_uint_t
+ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf, ngx_str_t *value)
+{
+    if (lcf->api_key.len && value->len >= lcf->api_key.len
+        && ngx_strlcasestrn(value->data, value->data + value->len,
+                            lcf->api_key.data, lcf->api_key.len - 1)
+           != NULL)
+    {
+        return 1;
+    }
+
+    /* "Bearer TOKEN", "name=TOKEN; ...": wherever it stands */
+
+    return sb_token_like(ngx_http_sandbox_str(value));
+}
+
+
+/* The headers as upstream is to see them. */
+
+ngx_int_t
+ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    u_char                       *p;
+    ngx_str_t                     rest, name;
+    ngx_uint_t                    i, n, twin;
+    ngx_list_part_t              *part;
+    ngx_table_elt_t              *h;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    ngx_http_sandbox_hop_by_hop(r);
+
+    ngx_http_sandbox_each_header(r, part, h, i) {
+
+        n = ngx_http_sandbox_header(&h[i], &twin);
+
+        if (n == NGX_HTTP_SANDBOX_H_INGRESS_TO
+            || n == NGX_HTTP_SANDBOX_H_INGRESS_OLD)
+        {
+            /* the road is chosen here, never by the client (C020) */
+            ngx_http_sandbox_kill(&h[i]);
+
+        } else if (n == NGX_HTTP_SANDBOX_H_ACCEPT_ENCODING) {
+
+            /* what is read as it passes must not be compressed (C041) */
+
+            if (ctx->op->flags & (SB_OPF_STREAM|SB_OPF_ANSWER)) {
+                ngx_http_sandbox_kill(&h[i]);
+            }
+
+        } else if (n == NGX_HTTP_SANDBOX_H_WS_EXTENSIONS) {
+
+            /* execd has none; frames of terminals are read (C059) */
+
+            if (ctx->op->flags & SB_OPF_UPGRADE
+                && ctx->route.surface == SB_SURFACE_EXECD)
+            {
+                ngx_http_sandbox_kill(&h[i]);
+            }
+
+        } else if (n == NGX_HTTP_SANDBOX_H_API_KEY
+                   && ctx->route.surface == SB_SURFACE_LIFECYCLE)
+        {
+            ngx_http_sandbox_kill(&h[i]);
+
+        } else if (ngx_http_sandbox_ours(lcf, &h[i].value)) {
+            ngx_http_sandbox_kill(&h[i]);
+        }
+    }
+
+    if (r->headers_in.upgrade && !ctx->upgrade) {
+        /* h2c and the like are not passed on as upgrades (C044) */
+        ngx_http_sandbox_kill(r->headers_in.upgrade);
+        r->headers_in.upgrade = NULL;
+    }
+
+    if (ctx->route.surface == SB_SURFACE_LIFECYCLE && !ctx->route.proxied
+        && lcf->api_key.len)
+    {
+        if (ngx_http_sandbox_set(r, &ngx_http_sandbox_key_name, &lcf->api_key)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    ctx->upstream_uri = r->unparsed_uri;
+
+    if (ctx->road == NULL) {
+
+        if (lcf->upstream->tls || r->headers_in.host == NULL) {
+            ctx->upstream_host = lcf->upstream->authority;
+
+        } else if (r->headers_in.host) {
+            ctx->upstream_host = r->headers_in.host->value;
+        }
+
+        return NGX_OK;
+    }
+
+    /* the raw rest of the request line behind the path that upstream named */
+
+    rest.data = r->unparsed_uri.data + ctx->route.rest;
+    rest.len = r->unparsed_uri.len - ctx->route.rest;
+
+    p = ngx_pnalloc(r->pool, ctx->road->path.len + 1 + rest.len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->upstream_uri.data = p;
+    p = ngx_copy(p, ctx->road->path.data, ctx->road->path.len);
+
+    if (ctx->road->path.len == 0 && (rest.len == 0 || rest.data[0] != '/')) {
+        *p++ = '/';
+    }
+
+    p = ngx_copy(p, rest.data, rest.len);
+    ctx->upstream_uri.len = p - ctx->upstream_uri.data;
+
+    ctx->upstream_host = ctx->road->host;
+
+    if (ctx->road->ingress_to.len) {
+        ngx_str_set(&name, "OpenSandbox-Ingress-To");
+        return ngx_http_sandbox_set(r, &name, &ctx->road->ingress_to);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Headers named in Connection are for this hop only (C003).  What the gateway
+ * or the framing needs cannot be taken away by naming it.
+ */
+
+static void
+ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    /* there may be several; nginx before 1.23 points to none of them */
+
+    ngx_http_sandbox_each_header(r, part, h, i) {
+
+        if (h[i].key.len == sizeof("connection") - 1
+            && ngx_strncmp(h[i].lowcase_key, "connection", h[i].key.len) == 0)
+        {
+            ngx_http_sandbox_hop_names(r, &h[i].value);
+        }
+    }
+}
+
+
+static void
+ngx_http_sandbox_hop_names(ngx_http_request_t *r, ngx_str_t *names)
+{
+    u_char           *p, *last, *start;
+    size_t            len;
+    ngx_uint_t        i, n, twin;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    p = names->data;
+    last = p + names->len;
+
+    while (p < last) {
+
+        while (p < last && (*p == ' ' || *p == ',' || *p == '\t')) {
+            p++;
+        }
+
+        start = p;
+
+        while (p < last && *p != ' ' && *p != ',' && *p != '\t') {
+            p++;
+        }
+
+        len = p - start;
+
+        if (len == 0) {
+            continue;
+        }
+
+        ngx_http_sandbox_each_header(r, part, h, i) {
+
+            if (h[i].key.len != len
+                || ngx_strncasecmp(h[i].key.data, start, len) != 0)
+            {
+                continue;
+            }
+
+            n = ngx_http_sandbox_header(&h[i], &twin);
+
+            if (n < NGX_HTTP_SANDBOX_H_REQUEST_ID
+                || &h[i] == r->headers_in.host
+                || &h[i] == r->headers_in.upgrade
+                || &h[i] == r->headers_in.content_length
+                || &h[i] == r->headers_in.transfer_encoding
+                || &h[i] == r->headers_in.content_type)
+            {
+                continue;
+            }
+
+            ngx_http_sandbox_kill(&h[i]);
+        }
+    }
+}
+
+
+static ngx_int_t
+ngx_http_sandbox_set(ngx_http_request_t *r, ngx_str_t *name, ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_in.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(h, sizeof(ngx_table_elt_t));
+
+    h->key = *name;
+    h->value = *value;
+    h->lowcase_key = ngx_pnalloc(r->pool, name->len);
+    if (h->lowcase_key == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = ngx_hash_strlow(h->lowcase_key, name->data, name->len);
+
+    return NGX_OK;
+}
