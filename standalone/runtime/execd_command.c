@@ -12,43 +12,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "execd.h"
-#include "url.h"
+#include "execd_command.h"
 
 
 #define RT_COMMANDS_MAX  4096   /* remembered; the oldest finished one goes */
 
 
-typedef struct rt_command_s  rt_command_t;
+pthread_mutex_t          rt_commands_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t           rt_commands_cond = PTHREAD_COND_INITIALIZER;
 
-struct rt_command_s {
-    rt_command_t     *next;
-    char              id[33];
-    char             *content;
-    bool              background;
-    bool              running;
-    int               exit_code;
-    char              error[64];
-    pid_t             pid;
-    int               pidfd;
-    int               out, err;     /* read ends; err -1 when merged */
-    int               log;          /* output of a background command */
-    struct timespec   started, finished;
-    uint64_t          start_ms;
-    uint64_t          timeout_ms;
-    rt_events_t      *events;       /* NULL: background */
-    unsigned          refs;         /* table, pump */
-};
-
-
-
-static pthread_mutex_t   rt_commands_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t    rt_commands_cond = PTHREAD_COND_INITIALIZER;
 static rt_command_t     *rt_commands;       /* newest first */
 static unsigned          rt_ncommands;
 
 
-static void
+void
 rt_command_unref(rt_command_t *c)
 {
     if (--c->refs != 0) {
@@ -64,7 +41,7 @@ rt_command_unref(rt_command_t *c)
 }
 
 
-static rt_command_t *
+rt_command_t *
 rt_command_find(const char *id)
 {
     rt_command_t  *c;
@@ -396,23 +373,6 @@ failed:
 }
 
 
-bool
-rt_thread(void *(*f)(void *), void *data)
-{
-    int             rc;
-    pthread_t       t;
-    pthread_attr_t  attr;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, 512 * 1024);
-    rc = pthread_create(&t, &attr, f, data);
-    pthread_attr_destroy(&attr);
-
-    return rc == 0;
-}
-
-
 void
 rt_command_execute(rt_req_t *r, const rt_run_t *run)
 {
@@ -482,163 +442,4 @@ rt_command_execute(rt_req_t *r, const rt_run_t *run)
     }
 
     rt_events_reply(r, e);
-}
-
-
-void
-rt_command_interrupt(rt_req_t *r)
-{
-    char             *id;
-    pid_t             pid;
-    bool              done;
-    rt_command_t     *c;
-    struct timespec   until;
-
-    id = rt_query_get(r->query, "id");
-
-    if (id == NULL || id[0] == '\0') {
-        rt_fail(r, 400, "MISSING_QUERY", "missing query parameter 'id'");
-        free(id);
-        return;
-    }
-
-    pthread_mutex_lock(&rt_commands_lock);
-
-    c = rt_command_find(id);
-    pid = c != NULL && c->running ? c->pid : 0;
-
-    if (pid != 0) {
-        c->refs++;
-        kill(-pid, SIGTERM);
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 3;
-
-        while (c->running
-               && pthread_cond_timedwait(&rt_commands_cond,
-                                         &rt_commands_lock, &until) == 0)
-        {
-            /* void */
-        }
-
-        done = !c->running;
-
-        if (!done && c->pid != 0) {
-            kill(-c->pid, SIGKILL);
-        }
-
-        rt_command_unref(c);
-    }
-
-    pthread_mutex_unlock(&rt_commands_lock);
-
-    if (pid == 0) {
-        rt_fail(r, 500, "RUNTIME_ERROR", "no running command has the id %s",
-                id);
-
-    } else {
-        rt_ok(r);
-    }
-
-    free(id);
-}
-
-
-void
-rt_command_status(rt_req_t *r, const char *id)
-{
-    sb_buf_t       b;
-    rt_command_t  *c;
-
-    memset(&b, 0, sizeof(b));
-    b.max = RT_BODY_MAX * 2;
-
-    pthread_mutex_lock(&rt_commands_lock);
-
-    c = rt_command_find(id);
-
-    if (c == NULL) {
-        pthread_mutex_unlock(&rt_commands_lock);
-        rt_fail(r, 404, "INVALID_REQUEST_BODY", "command not found: %s", id);
-        return;
-    }
-
-    sb_buf_printf(&b, "{\"id\":\"%s\",\"content\":", c->id);
-    rt_go_write(&b, sb_str(c->content, strlen(c->content)));
-    sb_buf_printf(&b, ",\"running\":%s", c->running ? "true" : "false");
-
-    if (!c->running) {
-        sb_buf_printf(&b, ",\"exit_code\":%d", c->exit_code);
-
-        if (c->error[0] != '\0') {
-            sb_buf_printf(&b, ",\"error\":\"%s\"", c->error);
-        }
-    }
-
-    sb_buf_printf(&b, ",\"started_at\":");
-    rt_go_time(&b, c->started.tv_sec, (uint32_t) c->started.tv_nsec);
-
-    if (!c->running) {
-        sb_buf_printf(&b, ",\"finished_at\":");
-        rt_go_time(&b, c->finished.tv_sec, (uint32_t) c->finished.tv_nsec);
-    }
-
-    sb_buf_add_c(&b, '}');
-
-    pthread_mutex_unlock(&rt_commands_lock);
-
-    rt_json(r, 200, &b);
-}
-
-
-void
-rt_command_logs(rt_req_t *r, const char *id)
-{
-    int            log;
-    char          *s, *end;
-    int64_t        cursor;
-    struct stat    st;
-    rt_command_t  *c;
-
-    s = rt_query_get(r->query, "cursor");
-    cursor = 0;
-
-    if (s != NULL) {
-        errno = 0;
-        cursor = strtoll(s, &end, 10);
-
-        if (errno != 0 || end == s || *end != '\0') {
-            cursor = 0;
-        }
-    }
-
-    free(s);
-    log = -1;
-
-    pthread_mutex_lock(&rt_commands_lock);
-
-    c = rt_command_find(id);
-
-    if (c != NULL && c->log != -1) {
-        log = dup(c->log);
-    }
-
-    pthread_mutex_unlock(&rt_commands_lock);
-
-    if (log == -1 || cursor < 0 || fstat(log, &st) == -1) {
-        close(log);
-        rt_fail(r, 400, "INVALID_REQUEST_BODY", c == NULL
-                ? "command not found: %s"
-                : "command %s has no log: only background commands have",
-                id);
-        return;
-    }
-
-    if (cursor > st.st_size) {
-        st.st_size = cursor;
-    }
-
-    rt_outf(r, "Execd-Commands-Tail-Cursor", "%lld", (long long) st.st_size);
-    rt_out(r, "Content-Type", "text/plain; charset=utf-8");
-    rt_reply_fd(r, 200, log, (uint64_t) cursor,
-                (uint64_t) (st.st_size - cursor));
 }

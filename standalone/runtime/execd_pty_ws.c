@@ -1,18 +1,11 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <wslay/wslay.h>
-
 #include "execd_pty.h"
-#include "proxy.h"
-#include "url.h"
 
 
 #define RT_WS_RECV_MAX   (16 * 1024 * 1024)
@@ -21,56 +14,7 @@
 #define RT_WS_PING_MS    30000
 #define RT_WS_IDLE_MS    60000
 #define RT_WS_WRITE_MS   10000
-#define RT_TAKEOVER_S    5
-
-
-/* One WebSocket. */
-typedef struct {
-    rt_pty_t                 *s;
-    bool                      locked;       /* we hold the session */
-    bool                      pipe;
-    uint64_t                  since;
-
-    wslay_event_context_ptr   ws;
-    int                       fd;
-    int                       in;           /* copy of the shell's input */
-    bool                      broken;
-    bool                      end;          /* nothing more is to be said */
-    uint16_t                  code;         /* of the close frame, 0: none */
-    const char               *reason;
-    uint64_t                  heard_ms;
-    uint64_t                  wrote_ms;
-    sb_buf_t                  typed;
-    rt_pty_client_t           client;
-    const char               *extra;        /* read with the head */
-    size_t                    nextra;
-} rt_pty_ws_t;
-
-
-static void
-rt_pty_unlock(rt_pty_ws_t *w)
-{
-    if (w->locked) {
-        pthread_mutex_lock(&w->s->lock);
-        w->s->held = false;
-        w->s->client = NULL;
-        pthread_cond_broadcast(&w->s->cond);
-        pthread_mutex_unlock(&w->s->lock);
-        w->locked = false;
-    }
-}
-
-
-static void
-rt_pty_ws_free(void *ctx)
-{
-    rt_pty_ws_t  *w;
-
-    w = ctx;
-    rt_pty_unlock(w);
-    rt_pty_release(w->s);
-    free(w);
-}
+#define RT_WS_EVICT_MS   200
 
 
 static ssize_t
@@ -139,7 +83,7 @@ rt_ws_send(wslay_event_context_ptr ctx, const uint8_t *buf, size_t n,
 }
 
 
-static void
+void
 rt_ws_queue(rt_pty_ws_t *w, uint8_t opcode, const void *p, size_t n)
 {
     struct wslay_event_msg  msg;
@@ -154,7 +98,7 @@ rt_ws_queue(rt_pty_ws_t *w, uint8_t opcode, const void *p, size_t n)
 }
 
 
-static void
+void
 rt_ws_text(rt_pty_ws_t *w, sb_buf_t *b)
 {
     sb_buf_add_c(b, '\n');
@@ -163,7 +107,7 @@ rt_ws_text(rt_pty_ws_t *w, sb_buf_t *b)
 }
 
 
-static void
+void
 rt_ws_error(rt_pty_ws_t *w, const char *code, const char *text)
 {
     sb_buf_t  b;
@@ -284,6 +228,7 @@ rt_ws_close(rt_pty_ws_t *w, uint16_t code, const char *reason)
 static void
 rt_pty_take(rt_pty_ws_t *w)
 {
+    int        exit_code;
     bool       done;
     char      *p, *end;
     size_t     left;
@@ -303,6 +248,7 @@ rt_pty_take(rt_pty_ws_t *w)
 
     if (w->client.evicted) {
         pthread_mutex_unlock(&w->s->lock);
+        w->evicted = true;
         rt_ws_close(w, 4001, "TAKEN_OVER");
         return;
     }
@@ -328,13 +274,14 @@ rt_pty_take(rt_pty_ws_t *w)
     }
 
     done = !w->s->running;
+    exit_code = w->s->exit_code;
     pthread_mutex_unlock(&w->s->lock);
 
     if (done) {
         memset(&b, 0, sizeof(b));
         b.max = 128;
         sb_buf_printf(&b, "{\"type\":\"exit\",\"exit_code\":%d}",
-                      w->s->exit_code);
+                      exit_code);
         rt_ws_text(w, &b);
         rt_ws_close(w, 1000, "process exited");
     }
@@ -355,7 +302,7 @@ rt_pty_feed(rt_pty_ws_t *w)
     } else if (n == -1 && errno != EAGAIN && errno != EINTR) {
         w->typed.len = 0;
 
-        if (!w->end && w->s->running) {
+        if (!w->end) {
             rt_ws_error(w, "STDIN_WRITE_FAILED", strerror(errno));
         }
     }
@@ -379,8 +326,6 @@ rt_pty_loop(rt_pty_ws_t *w)
             }
 
         } else {
-            w->wrote_ms = rt_ms();
-
             if (w->code != 0) {
                 wslay_event_queue_close(w->ws, w->code,
                                         (const uint8_t *) w->reason,
@@ -408,9 +353,15 @@ rt_pty_loop(rt_pty_ws_t *w)
         poll(p, 3, w->nextra > 0 ? 0 : w->end ? 200 : 1000);
         now = rt_ms();
 
+        if (!wslay_event_want_write(w->ws)) {
+            w->wrote_ms = now;
+        }
+
         if (w->broken || (p[0].revents & (POLLERR|POLLNVAL))
             || now - w->heard_ms > RT_WS_IDLE_MS
-            || now - w->wrote_ms > (w->client.evicted ? 200 : RT_WS_WRITE_MS))
+            || (wslay_event_want_write(w->ws)
+                && now - w->wrote_ms > (w->evicted ? RT_WS_EVICT_MS
+                                                   : RT_WS_WRITE_MS)))
         {
             return;
         }
@@ -435,98 +386,7 @@ rt_pty_loop(rt_pty_ws_t *w)
 }
 
 
-/* Waits for the holder to go.  false: it does not. */
-
-static bool
-rt_pty_takeover(rt_pty_ws_t *w)
-{
-    uint64_t          one;
-    rt_pty_t         *s;
-    struct timespec   until;
-
-    s = w->s;
-    one = 1;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += RT_TAKEOVER_S;
-
-    pthread_mutex_lock(&s->lock);
-
-    while (s->held) {
-        if (s->client != NULL && !s->client->evicted) {
-            s->client->evicted = true;
-
-            if (write(s->client->wake, &one, sizeof(one)) == -1) {
-                /* it is awake */
-            }
-        }
-
-        if (pthread_cond_timedwait(&s->cond, &s->lock, &until) != 0) {
-            break;
-        }
-    }
-
-    w->locked = !s->held;
-    s->held = true;
-    pthread_mutex_unlock(&s->lock);
-
-    return w->locked;
-}
-
-
-/* Starts the shell if it does not run, and attaches. */
-
-static bool
-rt_pty_attach(rt_pty_ws_t *w)
-{
-    bool       pty;
-    char       text[128];
-    uint64_t   offset;
-    sb_buf_t   frame, b;
-    size_t     i;
-    rt_pty_t  *s;
-
-    s = w->s;
-    memset(&frame, 0, sizeof(frame));
-    memset(&b, 0, sizeof(b));
-    frame.max = RT_REPLAY_MAX + 9;
-    b.max = 256;
-    sb_buf_add(&frame, "\003\0\0\0\0\0\0\0\0", 9);
-
-    pthread_mutex_lock(&s->lock);
-
-    if (!s->running && rt_pty_start(s, !w->pipe) == -1) {
-        snprintf(text, sizeof(text), "bash did not start: %s",
-                 strerror(errno));
-        pthread_mutex_unlock(&s->lock);
-        rt_ws_error(w, "START_FAILED", text);
-        sb_buf_free(&frame);
-        return false;
-    }
-
-    offset = rt_pty_replay(s, w->since, &frame);
-    w->in = fcntl(s->in, F_DUPFD_CLOEXEC, 0);
-    s->client = &w->client;
-    pty = s->pty;
-    pthread_mutex_unlock(&s->lock);
-
-    if (frame.len > 9) {
-        for (i = 0; i < 8; i++) {
-            frame.data[1 + i] = (char) (offset >> (56 - 8 * i));
-        }
-
-        rt_ws_queue(w, WSLAY_BINARY_FRAME, frame.data, frame.len);
-    }
-
-    sb_buf_free(&frame);
-    sb_buf_printf(&b, "{\"type\":\"connected\",\"session_id\":\"%s\","
-                      "\"mode\":\"%s\"}", s->id, pty ? "pty" : "pipe");
-    rt_ws_text(w, &b);
-
-    return true;
-}
-
-
-static void
+void
 rt_pty_talk(void *ctx, int fd, const char *extra, size_t n)
 {
     rt_pty_ws_t  *w;
@@ -567,74 +427,4 @@ rt_pty_talk(void *ctx, int fd, const char *extra, size_t n)
     sb_buf_free(&w->client.queue);
     close(w->client.wake);
     close(w->in);
-}
-
-
-static bool
-rt_query_is(rt_req_t *r, const char *name, const char *value)
-{
-    bool   hit;
-    char  *text;
-
-    text = rt_query_get(r->query, name);
-    hit = text != NULL && strcmp(text, value) == 0;
-    free(text);
-
-    return hit;
-}
-
-
-void
-rt_pty_ws(rt_req_t *r, const char *id)
-{
-    bool          takeover;
-    char          accept[32], *since;
-    rt_pty_t     *s;
-    rt_pty_ws_t  *w;
-
-    s = rt_pty_find(id);
-
-    if (s == NULL) {
-        rt_fail(r, 404, "CONTEXT_NOT_FOUND", "pty session %s not found", id);
-        return;
-    }
-
-    w = calloc(1, sizeof(rt_pty_ws_t));
-
-    if (w == NULL) {
-        abort();
-    }
-
-    w->s = s;
-    r->ctx = w;
-    r->ctx_free = rt_pty_ws_free;
-    takeover = rt_query_is(r, "takeover", "1") && rt_is_websocket(r);
-
-    pthread_mutex_lock(&s->lock);
-    w->locked = !s->held;
-    s->held = true;
-    pthread_mutex_unlock(&s->lock);
-
-    if (!w->locked && !takeover) {
-        rt_fail(r, 409, "ALREADY_CONNECTED", "another client is already "
-                "connected to pty session %s", id);
-        return;
-    }
-
-    if (!rt_is_websocket(r)) {
-        rt_out(r, "Sec-Websocket-Version", "13");
-        rt_fail_text(r, 400, "Bad Request\n");
-        return;
-    }
-
-    w->pipe = rt_query_is(r, "pty", "0");
-    since = rt_query_get(r->query, "since");
-    w->since = since && since[0] >= '0' && since[0] <= '9'
-               ? strtoull(since, NULL, 10) : 0;
-    free(since);
-
-    rt_websocket_accept(accept, rt_header(r, "Sec-WebSocket-Key"));
-    rt_out(r, "Upgrade", "websocket");
-    rt_out(r, "Sec-WebSocket-Accept", accept);
-    rt_reply_upgrade(r, rt_pty_talk, w);
 }

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,4 +297,21 @@ rt_exit_text(int status, char *dst, size_t n)
     snprintf(dst, n, "exit status %d", WEXITSTATUS(status));
 
     return WEXITSTATUS(status);
+}
+
+
+bool
+rt_thread(void *(*f)(void *), void *data)
+{
+    int             rc;
+    pthread_t       t;
+    pthread_attr_t  attr;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, 512 * 1024);
+    rc = pthread_create(&t, &attr, f, data);
+    pthread_attr_destroy(&attr);
+
+    return rc == 0;
 }

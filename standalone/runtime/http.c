@@ -254,9 +254,9 @@ rt_http_start(int listen_fd, const rt_app_t *app, unsigned idle_s)
         MHD_OPTION_NOTIFY_COMPLETED, rt_on_completed, NULL,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned) RT_CONNECTIONS,
         MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
-        /* half of it can become one chunk: a line of output of some MB stays
-         * one event in one chunk; pages are only touched when used */
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) (16 * 1024 * 1024),
+        /* half of it can become one chunk, so that all but very long events
+         * have a chunk of their own; it is cleared for every request */
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) (512 * 1024),
         MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t) (64 * 1024),
         MHD_OPTION_THREAD_STACK_SIZE, (size_t) (512 * 1024),
         MHD_OPTION_END);

@@ -13,7 +13,9 @@
 extern const rt_app_t  rt_lifecycle;
 
 /* Before serving; key NULL: nothing is checked. */
-void rt_lifecycle_init(const char *address, uint16_t port, const char *key);
+void rt_lifecycle_init(const char *address, const char *key);
+/* The address that clients reach sandboxes at. */
+const char *rt_lc_address(void);
 
 /* --- answers --- */
 
@@ -42,6 +44,16 @@ void rt_lc_str(sb_buf_t *b, sb_str_t s);
 void rt_lc_time(sb_buf_t *b, uint64_t us);
 
 /* --- operations --- */
+
+/* id and last: the first and the last variable segment of the path. */
+void rt_lc_get(rt_req_t *r, const char *id, const char *last);
+void rt_lc_delete(rt_req_t *r, const char *id, const char *last);
+void rt_lc_pause(rt_req_t *r, const char *id, const char *last);
+void rt_lc_resume(rt_req_t *r, const char *id, const char *last);
+void rt_lc_renew(rt_req_t *r, const char *id, const char *last);
+void rt_lc_patch(rt_req_t *r, const char *id, const char *last);
+void rt_lc_endpoint(rt_req_t *r, const char *id, const char *last);
+void rt_lc_diag(rt_req_t *r, const char *id, const char *last);
 
 void rt_lc_create(rt_req_t *r);
 void rt_lc_list(rt_req_t *r);

@@ -299,7 +299,7 @@ rt_serve(rt_options_t *o)
     }
 
     rt_proxy_init();
-    rt_lifecycle_init(o->listen, o->port, key);
+    rt_lifecycle_init(o->listen, key);
     http = rt_http_start(fd, &rt_lifecycle, 30);
 
     if (http == NULL) {

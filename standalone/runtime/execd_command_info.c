@@ -1,0 +1,169 @@
+/* Interrupt, status and logs of commands. */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "execd_command.h"
+#include "url.h"
+
+
+void
+rt_command_interrupt(rt_req_t *r)
+{
+    char             *id;
+    pid_t             pid;
+    bool              done;
+    rt_command_t     *c;
+    struct timespec   until;
+
+    id = rt_query_get(r->query, "id");
+
+    if (id == NULL || id[0] == '\0') {
+        rt_fail(r, 400, "MISSING_QUERY", "missing query parameter 'id'");
+        free(id);
+        return;
+    }
+
+    pthread_mutex_lock(&rt_commands_lock);
+
+    c = rt_command_find(id);
+    pid = c != NULL && c->running ? c->pid : 0;
+
+    if (pid != 0) {
+        c->refs++;
+        kill(-pid, SIGTERM);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 3;
+
+        while (c->running
+               && pthread_cond_timedwait(&rt_commands_cond,
+                                         &rt_commands_lock, &until) == 0)
+        {
+            /* void */
+        }
+
+        done = !c->running;
+
+        if (!done && c->pid != 0) {
+            kill(-c->pid, SIGKILL);
+        }
+
+        rt_command_unref(c);
+    }
+
+    pthread_mutex_unlock(&rt_commands_lock);
+
+    if (pid == 0) {
+        rt_fail(r, 500, "RUNTIME_ERROR", "no running command has the id %s",
+                id);
+
+    } else {
+        rt_ok(r);
+    }
+
+    free(id);
+}
+
+
+void
+rt_command_status(rt_req_t *r, const char *id)
+{
+    sb_buf_t       b;
+    rt_command_t  *c;
+
+    memset(&b, 0, sizeof(b));
+    b.max = RT_BODY_MAX * 2;
+
+    pthread_mutex_lock(&rt_commands_lock);
+
+    c = rt_command_find(id);
+
+    if (c == NULL) {
+        pthread_mutex_unlock(&rt_commands_lock);
+        rt_fail(r, 404, "INVALID_REQUEST_BODY", "command not found: %s", id);
+        return;
+    }
+
+    sb_buf_printf(&b, "{\"id\":\"%s\",\"content\":", c->id);
+    rt_go_write(&b, sb_str(c->content, strlen(c->content)));
+    sb_buf_printf(&b, ",\"running\":%s", c->running ? "true" : "false");
+
+    if (!c->running) {
+        sb_buf_printf(&b, ",\"exit_code\":%d", c->exit_code);
+
+        if (c->error[0] != '\0') {
+            sb_buf_printf(&b, ",\"error\":\"%s\"", c->error);
+        }
+    }
+
+    sb_buf_printf(&b, ",\"started_at\":");
+    rt_go_time(&b, c->started.tv_sec, (uint32_t) c->started.tv_nsec);
+
+    if (!c->running) {
+        sb_buf_printf(&b, ",\"finished_at\":");
+        rt_go_time(&b, c->finished.tv_sec, (uint32_t) c->finished.tv_nsec);
+    }
+
+    sb_buf_add_c(&b, '}');
+
+    pthread_mutex_unlock(&rt_commands_lock);
+
+    rt_json(r, 200, &b);
+}
+
+
+void
+rt_command_logs(rt_req_t *r, const char *id)
+{
+    int            log;
+    char          *s, *end;
+    int64_t        cursor;
+    struct stat    st;
+    rt_command_t  *c;
+
+    s = rt_query_get(r->query, "cursor");
+    cursor = 0;
+
+    if (s != NULL) {
+        errno = 0;
+        cursor = strtoll(s, &end, 10);
+
+        if (errno != 0 || end == s || *end != '\0') {
+            cursor = 0;
+        }
+    }
+
+    free(s);
+    log = -1;
+
+    pthread_mutex_lock(&rt_commands_lock);
+
+    c = rt_command_find(id);
+
+    if (c != NULL && c->log != -1) {
+        log = dup(c->log);
+    }
+
+    pthread_mutex_unlock(&rt_commands_lock);
+
+    if (log == -1 || cursor < 0 || fstat(log, &st) == -1) {
+        close(log);
+        rt_fail(r, 400, "INVALID_REQUEST_BODY", c == NULL
+                ? "command not found: %s"
+                : "command %s has no log: only background commands have",
+                id);
+        return;
+    }
+
+    if (cursor > st.st_size) {
+        st.st_size = cursor;
+    }
+
+    rt_outf(r, "Execd-Commands-Tail-Cursor", "%lld", (long long) st.st_size);
+    rt_out(r, "Content-Type", "text/plain; charset=utf-8");
+    rt_reply_fd(r, 200, log, (uint64_t) cursor,
+                (uint64_t) (st.st_size - cursor));
+}
