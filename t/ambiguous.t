@@ -13,7 +13,7 @@ use lib "$FindBin::Bin/lib";
 use SandboxTest;
 use Test::More;
 
-my $t = SandboxTest->new->start;
+my $t = SandboxTest->new(http => 'large_client_header_buffers 4 64k;')->start;
 my $up = $t->up;
 $t->sandbox('s1');
 my $s = '/v1/sandboxes/s1/proxy';
@@ -193,8 +193,8 @@ is(scalar $up->requests, 0, 'and does not pass');
 
 # queries
 $e = $t->record($t->delete("$s/44772/files?path=%2Fa&path=%2Fb+c&path=%2Fa"));
-is_deeply([ map { $_->{path} } @{ $e->{files} } ], [ '/a', '/b c', '/a' ],
-          'C090: repeated query: every path');
+is_deeply([ map { $_->{path} } @{ $e->{files} } ], [ '/a', '/b c' ],
+          'C090: repeated query: every path, duplicates once');
 $e = $t->record($t->get("$s/44772/files/download?path=%2Ffirst&path=%2Fsecond"));
 is_deeply([ map { $_->{path} } @{ $e->{files} } ], [ '/first' ],
           'a single-valued one: the first');
@@ -238,7 +238,8 @@ is(scalar $up->requests, 0, 'and none passed');
 $big = '{"command":"' . 'y' x ((1 << 20) - 100) . '"}';
 $r = $t->post("$s/44772/command", body => $big);
 is($r->status, 200, 'just below it passes');
-is(($up->requests)[-1]{length}, length $big, 'whole');
+is(eval { ($up->requests)[-1]{length} }, length $big, 'whole');
+ok($t->record($r)->{command}{command} =~ /^y+$/, 'and is recorded');
 
 
 # --- framing (C013, C014) ----------------------------------------------------------------------------

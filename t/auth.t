@@ -15,6 +15,7 @@ use SandboxTest;
 use Test::More;
 
 my $t = SandboxTest->new(
+    http => 'underscores_in_headers on;',
     locations => <<'EOF',
 location /v1/open/ {
     satisfy any;
@@ -258,7 +259,7 @@ is($t->get("$execd/ping", token => $key)->status, 401,
 
 # Refusals are on record, without what was presented.
 
-my @refused = grep { $_->{wire}{error_code} // '' eq 'GATEWAY_UNAUTHENTICATED' }
+my @refused = grep { ($_->{wire}{error_code} // '') eq 'GATEWAY_UNAUTHENTICATED' }
               $t->records('_gateway', count => 10);
 ok(@refused >= 10, 'refused attempts are recorded');
 is_deeply([ grep { $_->{status} ne 'failed' } @refused ], [],

@@ -18,7 +18,7 @@ my $t = SandboxTest->new(workers => 2, locations => <<'EOF')->start;
 location /v1/sandboxes/pub {
     sandbox on;
     sandbox_public sandbox.example:8443/osb;
-    sandbox_endpoints rewrite all;
+    sandbox_endpoints all;
     proxy_pass http://opensandbox$sandbox_upstream_uri;
     proxy_set_header Host $sandbox_upstream_host;
 }
@@ -205,7 +205,7 @@ road_is('s4', 'lifecycle', '/v1/sandboxes/s4/proxy/44772/ping',
 my $port_a = $up->port('a');
 
 for my $endpoint ("127.0.0.2:$port_a/proxy/44772", "10.1.2.3:$port_a",
-                  "localhost:$port_a/proxy/44772", "169.254.169.254:80",
+                  "elsewhere.example:$port_a", "169.254.169.254:80",
                   "metadata.internal:80", $host, "$host/sandboxes/s5/proxy/44772",
                   "127.0.0.1:0", '127.0.0.1:99999', '127.0.0.1:x',
                   "user\@127.0.0.1:$port_a", "127.0.0.1:$port_a/a b",
@@ -217,12 +217,19 @@ for my $endpoint ("127.0.0.2:$port_a/proxy/44772", "10.1.2.3:$port_a",
         if $endpoint !~ /[\r\n]/;
     $up->mark;
     $t->get('/v1/sandboxes/s5/proxy/44772/ping');
-    my @seen = $up->requests;
+    my @seen = $up->requests(qr{/ping});
     is_deeply([ map { $_->{listener} } @seen ], [ 'lifecycle' ],
               'and not followed');
     is($seen[0]{target}, '/v1/sandboxes/s5/proxy/44772/ping', 'as it was sent')
         if @seen;
 }
+
+
+# localhost is upstream's own when upstream is on loopback (Docker's default).
+
+$t->sandbox('s6', endpoint => "localhost:$port_a/proxy/%PORT%");
+$t->endpoint('s6');
+road_is('s6', 'a', '/proxy/44772/ping', 'localhost is loopback');
 
 
 # --- stale addresses ------------------------------------------------------------------

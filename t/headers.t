@@ -119,8 +119,9 @@ for my $id ('s1', 'accel') {
     my $path = "/v1/sandboxes/$id/proxy/8080/x";
     $up->script("GET $path",
         FakeUpstream::answer(200, 'plain', 'X-Accel-Redirect: /secret-file/x',
-                             'X-Accel-Limit-Rate: 1', 'X-Accel-Expires: 60',
-                             'X-Accel-Charset: koi8-r'));
+            # would slow the answer down where it is not ignored
+            $id eq 's1' ? 'X-Accel-Limit-Rate: 1' : (),
+            'X-Accel-Expires: 60', 'X-Accel-Charset: koi8-r'));
     $r = $t->get($path);
     unlike($r->content, qr/stolen/, "$id: X-Accel-Redirect is not followed");
     is($r->header('X-Accel-Redirect'), undef, 'nor handed on');

@@ -50,9 +50,9 @@ is(length $got, 16 * $MIB, 'the first 16 MiB are kept');
 ok($got eq substr($text x 20_480, 0, 16 * $MIB), 'byte for byte');
 is($e->{command}{output_complete}, 0, 'the record says that it was cut');
 is($e->{command}{history_storage_state}, 'truncated_by_policy', 'and why');
-is($e->{result}{stdout_bytes}, $total, 'with the true size')
+is($e->{result}{stdout_total_bytes}, $total, 'with the true size')
     or diag($e->{result_json});
-is($e->{result}{output_dropped}, $total - 16 * $MIB,
+is($e->{result}{output_dropped_bytes}, $total - 16 * $MIB,
    'and a true count of the rest');
 
 # A limit that cuts inside both streams counts them together.
@@ -70,7 +70,7 @@ $e = $t->record($r);
 is(length($t->history->output($e->{event_id}, 'stdout', 'few1'))
    + length($t->history->output($e->{event_id}, 'stderr', 'few1')), 100,
    'sandbox_capture_limit counts both streams together');
-is($e->{result}{output_dropped}, 140, 'and what is over it');
+is($e->{result}{output_dropped_bytes}, 140, 'and what is over it');
 
 # No limit.
 

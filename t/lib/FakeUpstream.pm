@@ -307,7 +307,9 @@ sub entries {
 
 
 # Requests seen since the last mark(), filtered by a pattern on "METHOD TARGET"
-# and by listener.
+# and by listener.  What the gateway's own helper asks (the identity of a new
+# sandbox, an address again before it lapses) is left out unless `helper` is
+# given.
 
 sub requests {
     my ($self, $match, %o) = @_;
@@ -316,7 +318,8 @@ sub requests {
     @all = @all[ ($self->{mark} // 0) .. $#all ];
 
     return grep {
-        (!defined $match || "$_->{method} $_->{target}" =~ $match)
+        ($o{helper} || $_->{head} !~ m{^User-Agent: ngx_sandbox_module/}m)
+        && (!defined $match || "$_->{method} $_->{target}" =~ $match)
         && (!defined $o{listener} || $_->{listener} eq $o{listener})
     } @all;
 }

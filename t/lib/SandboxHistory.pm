@@ -8,6 +8,7 @@ use warnings;
 
 use Digest::SHA qw(sha256_hex);
 use JSON::PP;
+use POSIX ();
 
 my $bytes = JSON::PP->new->utf8->allow_nonref;
 my $chars = JSON::PP->new->allow_nonref;
@@ -52,6 +53,32 @@ sub dirs {
 }
 
 
+# Runs the sqlite3 program, as the owner of the file when we are root: what root
+# makes beside a database (-shm) would be in the owner's way for a moment.
+
+sub sqlite3 {
+    my ($path, $mode, $sql) = @_;
+
+    my ($uid, $gid) = (stat $path)[4, 5];
+    my $pid = open(my $fh, '-|') // die "fork: $!\n";
+
+    if ($pid == 0) {
+        if ($> == 0 && defined $uid) {
+            $) = "$gid $gid";
+            POSIX::setgid($gid);
+            POSIX::setuid($uid);
+        }
+
+        open STDERR, '>&', \*STDOUT;
+        { exec 'sqlite3', '-readonly', $mode, '-cmd', '.timeout 5000', $path,
+               $sql }
+        POSIX::_exit(127);
+    }
+
+    return $fh;
+}
+
+
 # Rows of a query as hashes; none when there is no such file yet.
 
 sub query {
@@ -60,12 +87,14 @@ sub query {
     my $path = $self->path_of($sandbox);
     return if !-e $path;
 
-    open my $fh, '-|', 'sqlite3', '-readonly', '-json', '-cmd',
-        '.timeout 5000', $path, $sql or die "sqlite3: $!\n";
+    my $fh = sqlite3($path, '-json', $sql);
     my $text = do { local $/; <$fh> };
     close $fh;
 
-    return if !defined $text || $text !~ /\S/;
+    # a file that is just being made has no tables yet
+    return if !defined $text || $text !~ /\S/
+              || $text =~ /no such table|unable to open database file/;
+    die "$path: $text" if $text =~ /^\w*\s?[Ee]rror/;
 
     return @{ $bytes->decode($text) };
 }
@@ -109,6 +138,25 @@ sub events {
 }
 
 
+# Every record of every file in short, by its id: type, status, in, sandbox.
+
+sub index {
+    my $self = shift;
+
+    my %index;
+
+    for my $s ($self->dirs) {
+        $index{$_->{event_id}} = { %$_, in => $s }
+            for $self->query($s, 'select event_id, operation_type as type,'
+                . ' status, coalesce(sandbox, sandbox_id) as sandbox'
+                . ' from history_events left join gateway_wire'
+                . ' using (event_id)');
+    }
+
+    return \%index;
+}
+
+
 # One record by its id, wherever it is, with its side rows: command, file
 # (file_operations), files (gateway_files), wire; `in` says whose file holds it.
 
@@ -146,15 +194,15 @@ sub output {
         my $path = $self->path_of($s);
         next if !-e $path;
 
-        open my $fh, '-|', 'sqlite3', '-readonly', '-cmd', '.timeout 5000',
-            $path, 'select hex(data) from command_output_chunks'
-            . " where event_id = '$id' and stream = '$stream'"
-            . ' order by chunk_index' or die "sqlite3: $!\n";
+        my $fh = sqlite3($path, '-list', 'select hex(data) from'
+            . " command_output_chunks where event_id = '$id'"
+            . " and stream = '$stream' order by chunk_index");
 
         my ($out, $any) = ('', 0);
 
         while (my $line = <$fh>) {
             chomp $line;
+            last if $line =~ /[^0-9A-F]/;      # no such table yet
             $any = 1;
             $out .= pack 'H*', $line;
         }

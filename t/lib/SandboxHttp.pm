@@ -16,7 +16,7 @@ use warnings;
 use Errno qw(EINTR EPIPE ECONNRESET);
 use IO::Select;
 use IO::Socket::INET;
-use Socket qw(SOL_SOCKET SO_LINGER);
+use Socket qw(IPPROTO_TCP SOL_SOCKET SO_LINGER TCP_NODELAY);
 use Time::HiRes qw(time);
 
 our $TIMEOUT = 15;
@@ -33,6 +33,7 @@ sub connect {
     ) or die "cannot connect to port $o{port}: $!\n";
 
     binmode $s;
+    setsockopt $s, IPPROTO_TCP, TCP_NODELAY, 1;
 
     return bless {
         socket => $s,

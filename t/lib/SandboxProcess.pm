@@ -19,6 +19,10 @@ our $ROOT = abs_path(dirname(__FILE__) . '/../..');
 our $BUILD = $ENV{SANDBOX_BUILD} // "$ROOT/build";
 our $NGINX = $ENV{SANDBOX_NGINX} // find_program('nginx');
 
+# "none": nginx was built with the module in it, as for the sanitizers.
+our $MODULE = $ENV{SANDBOX_MODULE} // "$BUILD/ngx_http_sandbox_module.so";
+our $LOAD_MODULE = $MODULE eq 'none' ? '' : "load_module $MODULE;";
+
 
 sub find_program {
     my $name = shift;

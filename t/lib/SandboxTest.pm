@@ -57,10 +57,8 @@ my @running;
 sub new {
     my ($class, %o) = @_;
 
-    for ("$SandboxProcess::BUILD/ngx_http_sandbox_module.so",
-         "$SandboxProcess::BUILD/sandbox-helper")
-    {
-        -e or die "$_ is missing: run make first\n";
+    for ($SandboxProcess::MODULE, "$SandboxProcess::BUILD/sandbox-helper") {
+        $_ eq 'none' || -e or die "$_ is missing: run make first\n";
     }
 
     my $dir = File::Temp->newdir('sandbox-t-XXXXXX', TMPDIR => 1,
@@ -204,7 +202,7 @@ sub conf_text {
         ? "sandbox_api_key_file $v{dir}/etc/api-key;" : '';
 
     my $conf = <<"END_CONF";
-load_module $SandboxProcess::BUILD/ngx_http_sandbox_module.so;
+$SandboxProcess::LOAD_MODULE
 $user
 daemon off;
 worker_processes $v{workers};

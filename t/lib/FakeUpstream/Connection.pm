@@ -10,7 +10,7 @@ use Digest::SHA;
 use Errno qw(EINTR);
 use JSON::PP;
 use MIME::Base64 qw(encode_base64);
-use Socket qw(SOL_SOCKET SO_LINGER);
+use Socket qw(IPPROTO_TCP SOL_SOCKET SO_LINGER TCP_NODELAY);
 use Time::HiRes qw(time sleep);
 
 use FakeUpstream::Play;
@@ -22,6 +22,7 @@ sub new {
     my ($class, %o) = @_;
 
     binmode $o{socket};
+    setsockopt $o{socket}, IPPROTO_TCP, TCP_NODELAY, 1;
 
     return bless { buf => '', %o }, $class;
 }
@@ -144,7 +145,8 @@ sub read_body {
 
     } elsif (defined $h->{'content-length'}) {
         $req->{framing} = 'length';
-        $self->read_exactly($req, $h->{'content-length'}) or return;
+        $self->read_exactly($req, $h->{'content-length'} - $req->{length})
+            or return;
     }
 
     $req->{sha256} = $req->{digest}->clone->hexdigest;
