@@ -49,7 +49,7 @@
 
 /* a field of a NUL-terminated text */
 #define ngx_http_sandbox_put_text(w, tag, text)                               \
-    sb_frame_put(w, tag, sb_str(text, ngx_strlen(text)))
+    sb_frame_put(w, tag, sb_str((text), ngx_strlen((text))))
 
 
 /* one per nginx: http level */
