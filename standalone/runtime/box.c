@@ -239,10 +239,14 @@ rt_box_start(rt_box_t *b, char *why, size_t n)
     b->reason = "CONTAINER_STARTING";
     b->message = "The sandbox is being started.";
 
+    /* nobody deletes it while it is being started */
+
+    pthread_mutex_lock(&b->op);
     rt_boxes_lock();
 
     if (rt_ending || rt_nboxes == RT_BOXES_MAX) {
         rt_boxes_unlock();
+        pthread_mutex_unlock(&b->op);
         snprintf(why, n, rt_ending ? "the runtime is stopping"
                  : "there are %d sandboxes already: delete some first",
                  RT_BOXES_MAX);
@@ -269,16 +273,17 @@ rt_box_start(rt_box_t *b, char *why, size_t n)
 
     rt_boxes_unlock();
 
-    if (job.ok) {
-        return true;
+    if (!job.ok) {
+        rt_box_delete(b);
     }
 
-    pthread_mutex_lock(&b->op);
-    rt_box_delete(b);
     pthread_mutex_unlock(&b->op);
-    rt_box_release(b);
 
-    return false;
+    if (!job.ok) {
+        rt_box_release(b);
+    }
+
+    return job.ok;
 }
 
 
@@ -435,6 +440,7 @@ rt_boxes_run(void)
     uint64_t                  count;
     sigset_t                  set;
     rt_box_t                **list;
+    rt_job_t                 *job;
     struct pollfd             p[2];
     struct signalfd_siginfo   info;
 
@@ -464,6 +470,14 @@ rt_boxes_run(void)
 
     rt_boxes_lock();
     rt_ending = true;
+
+    while ((job = rt_jobs) != NULL) {
+        rt_jobs = job->next;
+        snprintf(job->why, job->n, "the runtime is stopping");
+        job->done = true;
+    }
+
+    pthread_cond_broadcast(&rt_job_done);
     rt_boxes_unlock();
 
     list = rt_boxes_list(&n);

@@ -16,12 +16,13 @@
 
 static const char *const  rt_etc[] = {
     "alternatives", "bash.bashrc", "ca-certificates.conf", "debian_version",
-    "fonts", "gai.conf", "host.conf", "inputrc", "ld.so.cache",
-    "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.gen", "localtime",
-    "magic", "mime.types", "os-release", "perl", "profile", "profile.d",
-    "protocols", "python3", "python3.11", "resolv.conf", "rpc", "services",
-    "shells", "skel", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
-    "xattr.conf"
+    "fonts", "gai.conf", "host.conf", "inputrc", "ld.so.cache", "ld.so.conf",
+    "ld.so.conf.d", "locale.alias", "locale.gen", "localtime", "login.defs",
+    "magic", "mime.types", "os-release", "pam.conf", "pam.d", "perl",
+    "profile", "profile.d", "protocols", "python3", "python3.11",
+    "resolv.conf", "rpc", "security/access.conf", "security/limits.conf",
+    "security/pam_env.conf", "services", "shells", "skel", "ssl/certs",
+    "ssl/openssl.cnf", "terminfo", "timezone", "xattr.conf"
 };
 
 static const char  rt_passwd[] =
@@ -38,6 +39,10 @@ static const char  rt_group[] =
     "root:x:0:\ndaemon:x:1:\nbin:x:2:\ntty:x:5:\nmail:x:8:\nsudo:x:27:\n"
     "www-data:x:33:\nshadow:x:42:\nstaff:x:50:\nuser:x:1000:\n"
     "nogroup:x:65534:\n";
+
+static const char  rt_shadow[] =
+    "root:*:19700:0:99999:7:::\nuser:*:19700:0:99999:7:::\n"
+    "nobody:*:19700:0:99999:7:::\n";
 
 static const char  rt_nsswitch[] =
     "passwd: files\ngroup: files\nhosts: files dns\nservices: files\n"
@@ -119,7 +124,8 @@ rt_root_make(const char *root, const char *hostname)
         mode_t       mode;
     } dirs[] = {
         { "usr", 0755 }, { "proc", 0755 }, { "dev", 0755 }, { "sys", 0755 },
-        { "etc", 0755 }, { "etc/ssl", 0755 }, { "root", 0755 },
+        { "etc", 0755 }, { "etc/ssl", 0755 },
+        { "etc/security", 0755 }, { "root", 0755 },
         { "home", 0755 }, { "home/user", 0755 }, { "tmp", 01777 },
         { "run", 0755 }, { "run/lock", 01777 }, { "opt", 0755 },
         { "opt/opensandbox", 0755 }, { "mnt", 0755 }, { "media", 0755 },
@@ -175,6 +181,7 @@ rt_root_make(const char *root, const char *hostname)
 
     if (rt_mk_file(root, "etc/passwd", rt_passwd) == -1
         || rt_mk_file(root, "etc/group", rt_group) == -1
+        || rt_mk_file(root, "etc/shadow", rt_shadow) == -1
         || rt_mk_file(root, "etc/nsswitch.conf", rt_nsswitch) == -1
         || rt_mk_file(root, "etc/hosts", hosts) == -1
         || rt_mk_file(root, "etc/hostname", from) == -1)
@@ -182,6 +189,8 @@ rt_root_make(const char *root, const char *hostname)
         return -1;
     }
 
+    snprintf(to, sizeof(to), "%s/etc/shadow", root);
+    chmod(to, 0640);
     snprintf(to, sizeof(to), "%s/home/user", root);
 
     return geteuid() == 0 ? chown(to, 1000, 1000) : 0;

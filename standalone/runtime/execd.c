@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -439,8 +438,7 @@ rt_execd_init(void)
 int
 rt_execd_main(const rt_execd_conf_t *conf)
 {
-    rt_http_t      *http;
-    struct rlimit   limit;
+    rt_http_t  *http;
 
     static const rt_app_t  app = { rt_execd_begin, rt_execd_handle };
 
@@ -454,10 +452,7 @@ rt_execd_main(const rt_execd_conf_t *conf)
     signal(SIGINT, SIG_IGN);
     umask(022);
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
+    rt_more_files();
 
     rt_token = getenv("EXECD_ACCESS_TOKEN");
 

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 struct rt_http_s {
     struct MHD_Daemon  *daemon;
     const rt_app_t     *app;
+    unsigned            idle_s;
 };
 
 typedef struct {
@@ -30,6 +32,18 @@ typedef struct {
     rt_upgraded_pt   fn;
     void            *ctx;
 } rt_upgrade_t;
+
+
+void
+rt_more_files(void)
+{
+    struct rlimit  limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
 
 
 int
@@ -216,11 +230,12 @@ static void
 rt_on_completed(void *cls, struct MHD_Connection *conn, void **req_cls,
     enum MHD_RequestTerminationCode code)
 {
-    rt_req_t  *r;
+    rt_req_t   *r;
+    rt_http_t  *http;
 
-    (void) cls;
     (void) code;
 
+    http = cls;
     r = *req_cls;
 
     if (r != NULL) {
@@ -228,7 +243,8 @@ rt_on_completed(void *cls, struct MHD_Connection *conn, void **req_cls,
         *req_cls = NULL;
     }
 
-    MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, 30u);
+    MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT,
+                              http->idle_s);
 }
 
 
@@ -244,6 +260,7 @@ rt_http_start(int listen_fd, const rt_app_t *app, unsigned idle_s)
     }
 
     http->app = app;
+    http->idle_s = idle_s;
     http->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION|MHD_USE_INTERNAL_POLLING_THREAD
         |MHD_USE_POLL|MHD_ALLOW_UPGRADE, 0, NULL, NULL,
@@ -251,7 +268,7 @@ rt_http_start(int listen_fd, const rt_app_t *app, unsigned idle_s)
         MHD_OPTION_LISTEN_SOCKET, (MHD_socket) listen_fd,
         MHD_OPTION_URI_LOG_CALLBACK, rt_on_uri, http,
         MHD_OPTION_UNESCAPE_CALLBACK, rt_no_unescape, NULL,
-        MHD_OPTION_NOTIFY_COMPLETED, rt_on_completed, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, rt_on_completed, http,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned) RT_CONNECTIONS,
         MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
         /* half of it can become one chunk, so that all but very long events

@@ -70,6 +70,9 @@ typedef void (*rt_upgraded_pt)(void *ctx, int fd, const char *extra,
 rt_http_t *rt_http_start(int listen_fd, const rt_app_t *app, unsigned idle_s);
 void rt_http_stop(rt_http_t *http);
 
+/* Raises the limit of open files as far as allowed. */
+void rt_more_files(void);
+
 /* A listening socket on an IPv4 address; *port 0 means any and is filled in.
  * -1 with errno. */
 int rt_listen(const char *addr, uint16_t *port);

@@ -243,6 +243,12 @@ rt_say(const rt_options_t *o)
                "all that this user can.\n", (unsigned) geteuid());
     }
 
+    if (strncmp(o->listen, "127.", 4) != 0) {
+        printf("WARNING: --listen %s: whoever reaches this address can run "
+               "commands here; the server proxy never asks for a key.\n",
+               o->listen);
+    }
+
     printf("Sandboxes share this machine's network and end with this "
            "process.\n");
     fflush(stdout);
@@ -279,6 +285,7 @@ rt_serve(rt_options_t *o)
     }
 
     umask(022);
+    rt_more_files();
 
     if (mkdir(o->data, 0700) == -1 && errno != EEXIST) {
         rt_bad("--data", o->data, strerror(errno));
@@ -319,8 +326,11 @@ rt_serve(rt_options_t *o)
     }
 
     rt_boxes_run();
+    fflush(stdout);
 
-    return 0;
+    /* threads of connections may still be at work: no clean-up under them */
+
+    _exit(0);
 }
 
 
