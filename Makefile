@@ -112,7 +112,8 @@ $(B)/ngx_http_sandbox_module.so: $(B)/nginx/Makefile $(module_src) $(lib_src) $(
 	    $(MAKE) --no-print-directory -s $(B)/nginx/Makefile; }
 	@$(NGX_LOCK); $(MAKE) --no-print-directory -s -f "$$(cat $(B)/nginx.root)/$(B)/nginx/Makefile" \
 	    -C "$(NGX_DIR)" modules
-	cp $(B)/nginx/ngx_http_sandbox_module.so $@
+	@# not in place: a running nginx has it mapped
+	cp $(B)/nginx/ngx_http_sandbox_module.so $@.new && mv -f $@.new $@
 
 FORCE:
 

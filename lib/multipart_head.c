@@ -172,6 +172,18 @@ sb_multipart_boundary(sb_str_t content_type, sb_str_t *boundary)
     sb_str_t  rest = content_type, key, value;
     static const char  type[] = "multipart/form-data";
 
+    /* Go trims Unicode's blanks and folds Unicode's letters: what is no
+     * multipart/form-data here may be one there */
+
+    for (n = 0; n < content_type.len; n++) {
+        if (((uint8_t) content_type.data[n] < 0x20
+             && content_type.data[n] != '\t')
+            || (uint8_t) content_type.data[n] >= 0x7f)
+        {
+            return SB_AMBIGUOUS;
+        }
+    }
+
     sb_skip_blanks(&rest);
 
     n = sizeof(type) - 1;

@@ -13,6 +13,7 @@
 
 #define SB_MP_FILES     10000
 #define SB_MP_METADATA  (64 * 1024)
+#define SB_MP_MEMBERS   64          /* of the metadata of one file */
 #define SB_MP_HEADERS   (16 * 1024)
 #define SB_MP_LINE      4000        /* Go's reader gives up at 4096 */
 #define SB_MP_PADDING   256         /* blanks behind a boundary */

@@ -197,6 +197,7 @@ sb_mp_values(sb_multipart_t *m, sb_multipart_file_t *f, const sb_jv_t *root)
 static sb_rc_t
 sb_mp_metadata_end(sb_multipart_t *m)
 {
+    size_t                members = 0;
     sb_rc_t               rc;
     sb_jdoc_t            *d;
     const sb_jv_t        *root, *v;
@@ -226,6 +227,13 @@ sb_mp_metadata_end(sb_multipart_t *m)
 
     for (v = root->child; rc == SB_OK && v; v = v->next) {
         rc = sb_mp_key(m, v);
+
+        /* each is compared with all: nobody needs more than a few */
+
+        if (rc == SB_OK && ++members > SB_MP_MEMBERS) {
+            rc = sb_mp_fail(m, SB_LIMIT, "A metadata part has too many "
+                            "members: send path, owner, group and mode.");
+        }
     }
 
     if (rc == SB_OK) {

@@ -4,12 +4,14 @@
  */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_headers.h"
 
 
 static void ngx_http_sandbox_body_ready(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sandbox_body_text(ngx_http_request_t *r,
     sb_str_t *body);
+static ngx_int_t ngx_http_sandbox_upload_refused(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, sb_rc_t rc);
 
 
 ngx_http_request_body_filter_pt  ngx_http_sandbox_next_request_body_filter;
@@ -184,14 +186,31 @@ ngx_int_t
 ngx_http_sandbox_upload_start(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
-    sb_rc_t    rc;
-    sb_str_t   boundary;
-    ngx_str_t  type;
+    sb_rc_t           rc;
+    sb_str_t          boundary;
+    ngx_str_t         type;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
 
     if (ctx->multipart || ctx->mode == NGX_HTTP_SANDBOX_OFF
         || r->headers_in.content_type == NULL)
     {
         return NGX_OK;
+    }
+
+    /* of several the server proxy passes on the last, we would read the
+     * first */
+
+    ngx_http_sandbox_each_header(r, part, h, i) {
+
+        if (&h[i] != r->headers_in.content_type
+            && h[i].key.len == sizeof("content-type") - 1
+            && ngx_strncmp(h[i].lowcase_key, "content-type", h[i].key.len)
+               == 0)
+        {
+            return NGX_DECLINED;
+        }
     }
 
     type = r->headers_in.content_type->value;
@@ -250,34 +269,57 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
             }
         }
 
-        if (ctx->multipart == NULL || n == 0 || ctx->multipart_bad) {
+        if (ctx->multipart == NULL || (n == 0 && !b->last_buf)) {
             continue;
+        }
+
+        if (ctx->multipart_bad) {
+            return NGX_HTTP_BAD_REQUEST;
         }
 
         rc = sb_multipart_feed(ctx->multipart, (const char *) b->pos, n);
 
         if (rc == SB_OK || rc == SB_AGAIN) {
-            continue;
+            rc = b->last_buf ? sb_multipart_finish(ctx->multipart) : SB_OK;
         }
 
-        ctx->multipart_bad = 1;
-
-        if (rc == SB_AMBIGUOUS) {
-
-            /*
-             * execd might read something else than what is recorded; the
-             * upstream request is broken off before its end
-             */
-
-            ngx_str_set(&ctx->error_code, "GATEWAY_AMBIGUOUS_REQUEST");
-
-            ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                          "sandbox %s: upload refused: %s", ctx->id_text,
-                          sb_multipart_reason(ctx->multipart));
-
-            return NGX_HTTP_BAD_REQUEST;
+        if (rc != SB_OK) {
+            return ngx_http_sandbox_upload_refused(r, ctx, rc);
         }
     }
 
     return ngx_http_sandbox_next_request_body_filter(r, in);
+}
+
+
+/*
+ * What we cannot read to its end execd might: it would write files that are
+ * not on record.  The upstream request is broken off before its end, and execd
+ * writes nothing before it has all of it.
+ */
+
+static ngx_int_t
+ngx_http_sandbox_upload_refused(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, sb_rc_t rc)
+{
+    ctx->multipart_bad = 1;
+
+    if (rc == SB_NOMEM) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                  "sandbox %s: upload refused: %s", ctx->id_text,
+                  sb_multipart_reason(ctx->multipart));
+
+    ctx->reason = "denied";
+
+    if (rc == SB_LIMIT) {
+        ngx_str_set(&ctx->error_code, "GATEWAY_LIMIT_EXCEEDED");
+        return NGX_HTTP_REQUEST_ENTITY_TOO_LARGE;
+    }
+
+    ngx_str_set(&ctx->error_code, "GATEWAY_AMBIGUOUS_REQUEST");
+
+    return NGX_HTTP_BAD_REQUEST;
 }

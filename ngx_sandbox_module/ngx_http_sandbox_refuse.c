@@ -121,7 +121,9 @@ ngx_http_sandbox_replace_error(ngx_http_request_t *r,
 
     if (ngx_http_sandbox_envelope(r, ctx, s->code,
                                   ctx->multipart_bad && ctx->multipart
-                                  && status == NGX_HTTP_BAD_REQUEST
+                                  && (status == NGX_HTTP_BAD_REQUEST
+                                      || status
+                                         == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE)
                                   ? sb_multipart_reason(ctx->multipart)
                                   : s->message,
                                   NULL)
