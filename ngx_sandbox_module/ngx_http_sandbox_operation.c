@@ -9,7 +9,7 @@
  */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_headers.h"
 
 
 static void ngx_http_sandbox_cleanup(void *data);
@@ -19,6 +19,7 @@ static ngx_int_t ngx_http_sandbox_admit(ngx_http_request_t *r,
 static ngx_int_t ngx_http_sandbox_forward(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
 static ngx_uint_t ngx_http_sandbox_wants_upgrade(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_sandbox_encoded(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_sandbox_loops(ngx_http_request_t *r,
     ngx_http_sandbox_loc_conf_t *lcf);
 
@@ -385,6 +386,17 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                                        "more than once.", NULL);
     }
 
+    if ((ctx->op->flags & (SB_OPF_JSON|SB_OPF_UPLOAD))
+        && ngx_http_sandbox_encoded(r))
+    {
+        return ngx_http_sandbox_refuse(r, ctx,
+                                       NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                                       "GATEWAY_UNSUPPORTED_ENCODING",
+                                       "The body of this operation is judged "
+                                       "and must be sent without "
+                                       "Content-Encoding.", NULL);
+    }
+
     if (ngx_http_sandbox_loops(r, lcf)) {
         return ngx_http_sandbox_refuse(r, ctx, 508 /* Loop Detected */,
                                        "GATEWAY_LOOP",
@@ -431,6 +443,34 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     }
 
     return ngx_http_sandbox_record_begin(r, ctx);
+}
+
+
+/* Does the request have a body in another encoding than identity? */
+
+static ngx_uint_t
+ngx_http_sandbox_encoded(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    ngx_http_sandbox_each_header(r, part, h, i) {
+
+        if (h[i].key.len == sizeof("content-encoding") - 1
+            && ngx_strncmp(h[i].lowcase_key, "content-encoding", h[i].key.len)
+               == 0
+            && h[i].value.len
+            && (h[i].value.len != sizeof("identity") - 1
+                || ngx_strncasecmp(h[i].value.data, (u_char *) "identity",
+                                   sizeof("identity") - 1)
+                   != 0))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

@@ -518,6 +518,14 @@ ngx_http_sandbox_put_answer(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
         return;
     }
 
+    if (ctx->facts && ctx->facts->has_expires
+        && ctx->upstream_status < NGX_HTTP_BAD_REQUEST)
+    {
+        /* the address holds a signature: whoever has it needs no other key */
+        sb_frame_put(w, SB_T_RESULT, sb_lit("{\"bypass\":\"signed\"}"));
+        return;
+    }
+
     if (f->json.len) {
         sb_frame_put(w, SB_T_RESULT, sb_str(f->json.data, f->json.len));
     }

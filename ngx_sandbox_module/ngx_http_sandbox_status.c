@@ -24,6 +24,11 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
     gone = r->connection->error || r->connection->timedout
            || status == NGX_HTTP_CLIENT_CLOSED_REQUEST || status == 0;
 
+    if (ctx->tunnel && (r->connection->read->eof || r->connection->read->error))
+    {
+        gone = 1;
+    }
+
     if (ctx->refused || ctx->error_code.len) {
         text = status == NGX_HTTP_GATEWAY_TIME_OUT ? "timeout" : "failed";
 
