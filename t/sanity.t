@@ -13,10 +13,11 @@ use FakeUpstream;
 use SandboxTest;
 use Test::More;
 
-my $t = SandboxTest->new(
-    http => q{log_format sandbox '$sandbox_id|$sandbox_operation|'
+my $http = q{log_format sandbox '$sandbox_id|$sandbox_operation|'
               '$sandbox_operation_id|$sandbox_port|$sandbox_actor_id|'
-              '$sandbox_status|$sandbox_upstream_uri|$uri';},
+              '$sandbox_status|$sandbox_upstream_uri|$uri';};
+my $t = SandboxTest->new(
+    http => $http,
     server => 'sandbox_body_limit 100;',
     locations => <<'EOF',
 location /v1/sandboxes/vars {
@@ -64,7 +65,7 @@ good($_, location => $_) for (
     'sandbox_endpoint_allow 10.0.0.0/8 192.168.0.0/16;',
     'sandbox_endpoint_allow fd00::/8;', 'sandbox_actor_id $remote_user;',
     'sandbox_actor_id $ssl_client_s_dn;');
-good($_, http => $_) for ('sandbox_history provider;', 'sandbox_history none;',
+good($_, http => "$http\n$_") for ('sandbox_history provider;', 'sandbox_history none;',
                           'sandbox_history_sync full;',
                           'sandbox_history_sync normal;');
 
@@ -82,10 +83,10 @@ bad("$_->[0]", $_->[1], location => $_->[0]) for (
     [ 'sandbox_upstream "127.0.0.1:80";', 'sandbox_upstream' ],
     [ 'sandbox_tokens /nonexistent/tokens;', '/nonexistent/tokens' ],
     [ 'sandbox_api_key_file /nonexistent/key;', '/nonexistent/key' ]);
-bad("$_->[0]", $_->[1], http => $_->[0]) for (
+bad("$_->[0]", $_->[1], http => "$http\n$_->[0]") for (
     [ 'sandbox_history sandbox;', 'sandbox_history' ],
     [ 'sandbox_history database;', 'sandbox_history' ],
-    [ 'sandbox_history_sync often;', 'often' ],
+    [ 'sandbox_history_sync often;', 'normal or full' ],
     [ 'sandbox_data /x;', 'sandbox_data' ],
     [ 'sandbox_history_path /x;', 'sandbox_history_path' ],
     [ 'sandbox_helper unix:/x;', 'duplicate' ]);

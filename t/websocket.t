@@ -52,7 +52,7 @@ for my $road ('server proxy', 'straight') {
     my $e = $t->record($ws->response);
     is($e->{operation_type}, 'proxy.ws', 'recorded');
     is($e->{status}, 'succeeded', 'succeeded');
-    is($e->{wire}{http_status}, 101, '101');
+    is($e->{wire}{http_status}, 101, 'with its HTTP status');
     cmp_ok($e->{wire}{bytes_in}, '>', 119_000, 'bytes of the client');
     cmp_ok($e->{wire}{bytes_out}, '>', 119_000, 'bytes of the service');
     is($e->{wire}{route}, $road eq 'straight' ? 'straight' : 'server-proxy',
@@ -128,6 +128,7 @@ $up->script("GET $pty", [ 'ws_accept' ], [ frame => 8, pack 'n', 1008 ]);
 $ws = $t->websocket($pty);
 is($ws->status, 101, 'accepted');
 is(unpack('n', $ws->recv->{payload}), 1008, 'and closed with 1008');
+$ws->close;
 my $e = $t->record($ws->response);
 is($e->{result}{close_code}, 1008, 'the code is recorded')
     or diag($e->{result_json});
@@ -176,6 +177,7 @@ $up->script("GET $pty", [ 'ws_accept' ], [ pause => 0.1 ],
 $ws = $t->websocket($pty);
 is($ws->recv->{payload}, pack('n', 4001) . 'TAKEN_OVER',
    'C049: 4001 and its reason cross');
+$ws->close;
 is($t->record($ws->response)->{result}{close_code}, 4001, 'and are recorded');
 
 # ends without a close frame
@@ -189,12 +191,15 @@ is($e->{status}, 'unknown', 'unknown');
 is($e->{wire}{reason}, 'upstream_cut', 'cut by upstream');
 
 $up->clear;
-$ws = $t->websocket($pty);
-$ws->recv;
-$ws->conn->reset;
-$e = $t->record($ws->response);
-is($e->{status}, 'unknown', 'the client breaks off: unknown');
-is($e->{wire}{reason}, 'client_disconnected', 'by the client');
+
+for my $how (qw(reset close)) {
+    $ws = $t->websocket($pty);
+    $ws->recv;
+    $ws->conn->$how;
+    $e = $t->record($ws->response);
+    is($e->{status}, 'unknown', "the client breaks off ($how): unknown");
+    is($e->{wire}{reason}, 'client_disconnected', 'by the client');
+}
 
 # a command interrupted at once: the interrupt finds the command (C023)
 
