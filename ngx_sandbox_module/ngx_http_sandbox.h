@@ -259,6 +259,10 @@ ngx_int_t ngx_http_sandbox_refuse(ngx_http_request_t *r,
 ngx_int_t ngx_http_sandbox_replace_error(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 
+/* ngx_http_sandbox_drain.c */
+/* Bounds what is read of the body of a refused request. */
+ngx_int_t ngx_http_sandbox_drain(ngx_http_request_t *r);
+
 /* ngx_http_sandbox_body.c: request bodies */
 ngx_int_t ngx_http_sandbox_read_body(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);

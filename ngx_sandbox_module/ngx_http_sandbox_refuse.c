@@ -84,6 +84,10 @@ ngx_http_sandbox_refuse(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                   "sandbox %s: %s refused with %s", ctx->id_text,
                   ctx->op->name, code);
 
+    if (ngx_http_sandbox_drain(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
     cv.value = ctx->refusal;
 
