@@ -5,8 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +13,8 @@
 #define APPLY_NAP_MS    30          /* lets a begin and its end meet */
 #define APPLY_BUSY      60          /* records within a nap */
 #define APPLY_BUSY_MS   500
+#define APPLY_TIDY      32          /* files checkpointed at a time */
+#define APPLY_TIDY_US   30000000u
 #define APPLY_MANY      4000        /* records waiting: no more napping */
 
 
@@ -164,21 +164,20 @@ apply_batch_reset(apply_t *a)
 
 
 static void
-apply_note(apply_t *a, uint64_t cursor, bool now)
+apply_note(apply_t *a, uint64_t cursor)
 {
+    bool  forget;
+
     pthread_mutex_lock(&a->lock);
     a->applied = cursor;
     pthread_mutex_unlock(&a->lock);
 
     a->batch_from = cursor;
 
-    if (journal_can_forget(a->journal, cursor)) {
-        /* the journal backs up what SQLite has not flushed yet */
-        store_checkpoint(a->store);
-        now = true;
-    }
+    /* the journal backs up what SQLite has not flushed yet */
+    forget = journal_can_forget(a->journal, cursor) && store_sync(a->store);
 
-    if (now || cursor > a->stored) {
+    if (forget || cursor > a->stored) {
         if (journal_applied_store(a->dirfd, cursor) != 0) {
             log_minutely(LOG_WARN, "cannot note the applied cursor: errno %d",
                          errno);
@@ -187,7 +186,9 @@ apply_note(apply_t *a, uint64_t cursor, bool now)
         a->stored = cursor;
     }
 
-    journal_forget(a->journal, cursor);
+    if (forget) {
+        journal_forget(a->journal, cursor);
+    }
 }
 
 
@@ -209,7 +210,7 @@ apply_batch(apply_t *a)
 
     if (n == 0) {
         if (tail.cursor > a->batch_from) {
-            apply_note(a, tail.cursor, false);
+            apply_note(a, tail.cursor);
         }
 
         return 0;
@@ -236,7 +237,7 @@ apply_batch(apply_t *a)
 
     apply_ops_forget(a);
     apply_boxes_trim(a);
-    apply_note(a, a->reader.cursor, false);
+    apply_note(a, a->reader.cursor);
 
     return 1;
 }
@@ -289,7 +290,7 @@ apply_wait(apply_t *a)
         (void) pthread_cond_timedwait(&a->wake, &a->lock, &until);
         a->waiting = false;
 
-        if (a->npending) {
+        if (a->npending || store_untidy(a->store)) {
             break;
         }
     }
@@ -340,6 +341,27 @@ apply_gather(apply_t *a)
 }
 
 
+/* Nothing came for a second: time for checkpoints. */
+static void
+apply_tidy(apply_t *a)
+{
+    size_t  before;
+
+    before = store_untidy(a->store);
+
+    if (before == 0 || sb_now_us() < a->tidy_after_us) {
+        return;
+    }
+
+    if (!store_tidy(a->store, APPLY_TIDY)
+        || store_untidy(a->store) >= before)
+    {
+        /* a reader holds them: not every second */
+        a->tidy_after_us = sb_now_us() + APPLY_TIDY_US;
+    }
+}
+
+
 static void *
 apply_thread(void *data)
 {
@@ -347,12 +369,18 @@ apply_thread(void *data)
     bool      ok;
     apply_t  *a = data;
 
-    /* behind the traffic; a hint only */
-    (void) setpriority(PRIO_PROCESS, (id_t) syscall(SYS_gettid), 10);
-
     ok = true;
 
+    store_find_untidy(a->store);
+
     while (apply_wait(a)) {
+
+        if (journal_tail(a->journal).cursor == a->batch_from) {
+            apply_tidy(a);
+            (void) apply_force_pending(a, sb_now_us());
+            continue;
+        }
+
         apply_gather(a);
 
         do {
@@ -373,7 +401,10 @@ apply_thread(void *data)
         (void) journal_applied_store(a->dirfd, a->batch_from);
     }
 
-    store_checkpoint(a->store);
+    if (!store_tidy(a->store, SIZE_MAX)) {
+        log_line(LOG_WARN, "history files keep their write-ahead logs");
+    }
+
     a->failed = !ok;
 
     return NULL;

@@ -93,6 +93,7 @@ struct apply_s {
     uint64_t          oldest_us;    /* time of the first record of the batch */
 
     uint64_t          ask_after_us;
+    uint64_t          tidy_after_us;
     uint64_t          stored;       /* cursor in the file "applied" */
     unsigned          failures;
 

@@ -534,24 +534,35 @@ journal_read(journal_reader_t *r, char *buf, size_t size,
 }
 
 
-static uint32_t
-journal_applied_text(char text[160], unsigned long long cursor)
+/* The id of this boot of the machine; empty when there is none. */
+static const char *
+journal_boot(void)
 {
-    int      fd;
-    char     boot[64];
-    ssize_t  n;
+    int          fd;
+    ssize_t      n;
 
-    n = -1;
+    static char  boot[37];      /* of one thread: start, then apply */
+
+    if (boot[0]) {
+        return boot;
+    }
+
     fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY|O_CLOEXEC);
 
     if (fd != -1) {
         n = read(fd, boot, 36);
+        boot[n > 0 ? n : 0] = '\0';
         close(fd);
     }
 
-    boot[n > 0 ? n : 0] = '\0';
+    return boot;
+}
 
-    return (uint32_t) snprintf(text, 160, "%020llu %s", cursor, boot);
+
+static size_t
+journal_applied_text(char text[80], unsigned long long cursor)
+{
+    return (size_t) snprintf(text, 80, "%020llu %s", cursor, journal_boot());
 }
 
 
@@ -559,7 +570,7 @@ uint64_t
 journal_applied_load(int dirfd)
 {
     int                 fd;
-    char                have[160], want[160], *end;
+    char                have[80], want[80], *end;
     ssize_t             n;
     unsigned long long  cursor;
 
@@ -596,9 +607,9 @@ journal_applied_load(int dirfd)
 int
 journal_applied_store(int dirfd, uint64_t cursor)
 {
-    int      fd, rc;
-    char     text[160];
-    size_t   n;
+    int     fd, rc;
+    char    text[80];
+    size_t  n;
 
     n = journal_applied_text(text, cursor);
     text[n++] = '\n';

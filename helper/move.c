@@ -330,18 +330,13 @@ move_in(store_t *s, store_db_t *db, store_db_t *gateway, move_t *m)
 
     if (rc == SQLITE_OK && (l.n || was_fresh)) {
         /* the two files do not share a commit: the copy must be on disk
-         * before the original goes */
-        if (l.n) {
-            (void) sqlite3_exec(db->db, "pragma main.synchronous = full", NULL,
-                                NULL, NULL);
-        }
-
+         * before the original goes; an empty new file may wait for it */
+        (void) sqlite3_exec(db->db, l.n ? "pragma main.synchronous = full"
+                                        : "pragma main.synchronous = off",
+                            NULL, NULL, NULL);
         rc = move_copy(db, m, &l);
-
-        if (l.n) {
-            (void) sqlite3_exec(db->db, "pragma main.synchronous = normal",
-                                NULL, NULL, NULL);
-        }
+        (void) sqlite3_exec(db->db, "pragma main.synchronous = normal", NULL,
+                            NULL, NULL);
     }
 
     if (l.n) {

@@ -109,11 +109,11 @@ static const char  schema_format[] =
 
 static const char  schema_gateway[] =
     "create table if not exists gateway_state("
-        "key TEXT PRIMARY KEY, value NOT NULL);"
+        "key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
 
     "create table if not exists gateway_records("
-        "event_id TEXT PRIMARY KEY,"
-        "seq INTEGER NOT NULL UNIQUE,"
+        "seq INTEGER PRIMARY KEY,"
+        "event_id TEXT NOT NULL UNIQUE,"
         "cursor INTEGER NOT NULL,"
         "moved_to TEXT);"
 
@@ -139,7 +139,7 @@ static const char  schema_gateway[] =
         "reason TEXT,"
         "record TEXT,"
         "files_total INTEGER,"
-        "foldable INTEGER NOT NULL DEFAULT 0);"
+        "foldable INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;"
 
     "create table if not exists gateway_files("
         "event_id TEXT NOT NULL REFERENCES history_events(event_id) "
@@ -151,7 +151,7 @@ static const char  schema_gateway[] =
         "sha256 TEXT,"
         "mode INTEGER,"
         "flags INTEGER NOT NULL DEFAULT 0,"
-        "PRIMARY KEY(event_id, n));"
+        "PRIMARY KEY(event_id, n)) WITHOUT ROWID;"
     "create index if not exists idx_gateway_files_path on "
         "gateway_files(path);"
 
@@ -171,7 +171,7 @@ static const char  schema_gateway[] =
         EVENT_KEY
         "count INTEGER NOT NULL,"
         "last_at TEXT NOT NULL,"
-        "cursor INTEGER NOT NULL);"
+        "cursor INTEGER NOT NULL) WITHOUT ROWID;"
 
     "create table if not exists gateway_gaps("
         EVENT_KEY
@@ -180,7 +180,7 @@ static const char  schema_gateway[] =
         "output_bytes INTEGER NOT NULL,"
         "from_at TEXT NOT NULL,"
         "to_at TEXT NOT NULL,"
-        "reason TEXT);"
+        "reason TEXT) WITHOUT ROWID;"
 
     "create table if not exists gateway_detached("
         EVENT_KEY
@@ -188,11 +188,11 @@ static const char  schema_gateway[] =
         "since TEXT NOT NULL,"
         "reason TEXT,"
         "result TEXT,"
-        "ended_at TEXT);"
+        "ended_at TEXT) WITHOUT ROWID;"
 
     "create table if not exists gateway_held("
         EVENT_KEY
-        "sandbox TEXT NOT NULL);"
+        "sandbox TEXT NOT NULL) WITHOUT ROWID;"
     "create index if not exists idx_gateway_held on gateway_held(sandbox);"
 
     "create table if not exists gateway_pending("
@@ -327,9 +327,7 @@ schema_pragmas(sqlite3 *db, bool writer)
         return rc;
     }
 
-    /* auto_vacuum works only before the first table, and before WAL */
-    return sqlite3_exec(db, writer ? "pragma auto_vacuum = incremental;"
-                                     "pragma journal_mode = wal;"
+    return sqlite3_exec(db, writer ? "pragma journal_mode = wal;"
                                      "pragma synchronous = normal;"
                                      "pragma foreign_keys = on;"
                                      "pragma wal_autocheckpoint = 1000;"

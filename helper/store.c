@@ -1,4 +1,5 @@
 #include "store.h"
+#include "store_int.h"
 
 #include "id.h"
 #include "log.h"
@@ -12,17 +13,7 @@
 #include <unistd.h>
 
 
-#define STORE_PATH_MAX  1024
-#define STORE_STMTS     64
-
-
-struct store_s {
-    char        *base;
-    const char  *vfs;
-    unsigned     handles;
-    table_t      open;
-    store_db_t  *first, *last;
-};
+#define STORE_STMTS  64
 
 
 size_t
@@ -148,6 +139,8 @@ store_free(store_t *s)
         store_drop(s, s->first);
     }
 
+    store_untidy_free(s);
+    store_make_free(s);
     table_free(&s->open);
     free(s->base);
     free(s);
@@ -242,11 +235,11 @@ store_drop(store_t *s, store_db_t *db)
         (void) sqlite3_finalize(db->stmts[i]);
     }
 
-    if (db->dirty) {
-        /* closing checkpoints only when nobody else has the file open */
-        (void) sqlite3_wal_checkpoint_v2(db->db, NULL,
-                                         SQLITE_CHECKPOINT_PASSIVE, NULL,
-                                         NULL);
+    if (db->dirty && store_untidy_add(s, db->dir)) {
+        /* a checkpoint would wait for the disk, twice: many at once later
+         * (store_tidy) wait as long as one */
+        (void) sqlite3_db_config(db->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                                 NULL);
     }
 
     (void) sqlite3_close(db->db);
@@ -293,9 +286,8 @@ store_broken(int rc)
 
 
 static store_db_t *
-store_open(store_t *s, const char *dir, const char *path, bool create, int *rc)
+store_open(store_t *s, const char *dir, const char *path, int *rc)
 {
-    int          flags;
     size_t       n;
     store_db_t  *db;
     struct stat  st;
@@ -330,13 +322,12 @@ store_open(store_t *s, const char *dir, const char *path, bool create, int *rc)
     db->nstmts = STORE_STMTS;
     store_link(s, db);
 
-    flags = SQLITE_OPEN_READWRITE|SQLITE_OPEN_NOMUTEX
-            |(create ? SQLITE_OPEN_CREATE : 0);
-
-    *rc = sqlite3_open_v2(path, &db->db, flags, s->vfs);
+    *rc = sqlite3_open_v2(path, &db->db,
+                          SQLITE_OPEN_READWRITE|SQLITE_OPEN_NOMUTEX, s->vfs);
 
     if (*rc == SQLITE_OK) {
         (void) sqlite3_extended_result_codes(db->db, 1);
+
         *rc = schema_pragmas(db->db, true);
     }
 
@@ -405,9 +396,14 @@ store_get(store_t *s, const char *dir, bool create, int *rc)
         }
 
         *slash = '/';
+
+        *rc = store_make(s, path);
+        if (*rc != SQLITE_OK) {
+            return NULL;
+        }
     }
 
-    return store_open(s, dir, path, create, rc);
+    return store_open(s, dir, path, rc);
 }
 
 
@@ -809,24 +805,6 @@ store_set_aside(store_t *s, const char *dir, const char *why)
         } else if (i == 0) {
             log_line(LOG_ERROR, "the history file of %s cannot be used (%s); "
                      "it is kept as %s", dir, why, strrchr(to, '/') + 1);
-        }
-    }
-}
-
-
-void
-store_checkpoint(store_t *s)
-{
-    store_db_t  *db;
-
-    for (db = s->first; db; db = db->next) {
-
-        if (db->dirty && !db->in_tx
-            && sqlite3_wal_checkpoint_v2(db->db, NULL,
-                                         SQLITE_CHECKPOINT_PASSIVE, NULL,
-                                         NULL) == SQLITE_OK)
-        {
-            db->dirty = false;
         }
     }
 }

@@ -61,7 +61,8 @@ struct store_db_s {
 
     dev_t           dev;
     ino_t           ino;
-    bool            dirty;          /* commits since the last checkpoint */
+    bool            dirty;          /* commits since store_tidy() */
+    bool            copied;         /* within store_tidy() */
     bool            in_tx;
     unsigned        pins;
     store_db_t     *prev, *next;    /* least recently used first */
@@ -113,8 +114,22 @@ void store_bind_time(sqlite3_stmt *st, int n, uint64_t us);
  * history.sqlite3.WHY-TIME, so that a new one can begin. */
 void store_set_aside(store_t *s, const char *dir, const char *why);
 
-/* Checkpoints every open file with commits of its own. */
-void store_checkpoint(store_t *s);
+/*
+ * Everything that was committed is on the disk when it returns true: the
+ * journal may forget it.
+ */
+bool store_sync(store_t *s);
+
+/* Files whose write-ahead log is not in the database yet, open or not. */
+size_t store_untidy(const store_t *s);
+/* Finds those that an earlier process left. */
+void store_find_untidy(store_t *s);
+/*
+ * Checkpoints up to `most` of them together, and closes those that were not
+ * open: two flushes of the file system instead of two for each.  False when it
+ * did not work; they stay in the list.
+ */
+bool store_tidy(store_t *s, size_t most);
 
 /* Is it a fault of this one file (set it aside) rather than of the machine
  * (try again)? */

@@ -1,0 +1,30 @@
+/* What store*.c share. */
+
+#ifndef STORE_INT_H_INCLUDED
+#define STORE_INT_H_INCLUDED
+
+#include "store.h"
+
+#define STORE_PATH_MAX  1024
+#define STORE_UNTIDY    65536       /* remembered at most */
+
+struct store_s {
+    char        *base;
+    const char  *vfs;
+    unsigned     handles;
+    table_t      open;
+    store_db_t  *first, *last;
+    table_t      untidy;            /* closed with a log, by directory */
+    uint8_t     *image;             /* of a new file; sqlite3_free() */
+    size_t       image_size;
+};
+
+/* Makes a file with all tables and no rows.  Returns an SQLite code. */
+int store_make(store_t *s, const char *path);
+void store_make_free(store_t *s);
+
+/* Remembers a directory; false when there is no room. */
+bool store_untidy_add(store_t *s, const char *dir);
+void store_untidy_free(store_t *s);
+
+#endif /* STORE_INT_H_INCLUDED */
