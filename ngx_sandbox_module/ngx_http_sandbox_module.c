@@ -493,7 +493,14 @@ ngx_http_sandbox_postconfiguration(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    *h = ngx_http_sandbox_log_handler;
+    /* before the access log, which may tell $sandbox_status */
+
+    h = cmcf->phases[NGX_HTTP_LOG_PHASE].handlers.elts;
+
+    ngx_memmove(h + 1, h, (cmcf->phases[NGX_HTTP_LOG_PHASE].handlers.nelts - 1)
+                          * sizeof(ngx_http_handler_pt));
+
+    h[0] = ngx_http_sandbox_log_handler;
 
     ngx_http_sandbox_next_header_filter = ngx_http_top_header_filter;
     ngx_http_top_header_filter = ngx_http_sandbox_header_filter;
