@@ -131,7 +131,8 @@ typedef struct {
  * "//", "\\" or ";" (encoded or not), bad UTF-8, and a raw "#" anywhere.  On
  * user ports only what could leave the carrier: the carrier prefix, the slash
  * behind it included, must be clean in that sense, and a ".." segment in the
- * rest after one or two decodings is refused (upstream decodes twice);
+ * rest, or a second carrier at its beginning, after one or two decodings is
+ * refused (upstream decodes twice);
  * everything else passes unchanged, so path may hold any byte there.  Raw
  * control characters and blanks are refused everywhere.  What stands for a
  * port and is not 1 to 10 digits with a value of 1 to 65535 is ambiguous

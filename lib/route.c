@@ -41,6 +41,7 @@ static sb_rc_t sb_route_clean(sb_route_t *route, const sb_decoded_t *d,
     size_t n);
 static sb_rc_t sb_route_climb(sb_route_t *route, const sb_decoded_t *d,
     size_t inner);
+static bool sb_route_carried(sb_str_t path);
 static sb_rc_t sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade);
 static bool sb_route_pattern(sb_route_t *route, const char *pattern,
     sb_str_t *port);
@@ -349,8 +350,12 @@ sb_route_clean(sb_route_t *route, const sb_decoded_t *d, size_t n)
 }
 
 
-/* Refuses a ".." segment behind a user port: in some deployments the port is a
- * part of the path that is sent on, and must not be climbed out of. */
+/*
+ * Refuses a ".." segment behind a user port: in some deployments the port is a
+ * part of the path that is sent on, and must not be climbed out of.  And a
+ * second carrier: where sandboxes share upstream's network a port may be
+ * upstream itself, whose server proxy asks nobody for a key.
+ */
 static sb_rc_t
 sb_route_climb(sb_route_t *route, const sb_decoded_t *d, size_t inner)
 {
@@ -371,6 +376,11 @@ sb_route_climb(sb_route_t *route, const sb_decoded_t *d, size_t inner)
                 return sb_route_refuse(route, "the path holds a \"..\" "
                                               "segment");
             }
+        }
+
+        if (sb_route_carried(s)) {
+            return sb_route_refuse(route, "the path behind a port leads "
+                                          "through another server proxy");
         }
 
         if (n == SB_DECODINGS || s.len == 0
@@ -395,6 +405,35 @@ sb_route_climb(sb_route_t *route, const sb_decoded_t *d, size_t inner)
 
         s = sb_str(dst, (size_t) (out - dst));
     }
+}
+
+
+static bool
+sb_route_carried(sb_str_t path)
+{
+    size_t  i;
+
+    for (i = 0; i < path.len && path.data[i] == '/'; i++) {
+        /* upstream takes all of them for one */
+    }
+
+    if (i == 0) {
+        return false;
+    }
+
+    i--;
+
+    if (sb_begins(path, i, sb_lit("/v1/"))) {
+        i += sizeof("/v1") - 1;
+    }
+
+    if (!sb_begins(path, i, sb_lit("/sandboxes/"))) {
+        return false;
+    }
+
+    i = sb_segment(path, i + sizeof("/sandboxes/") - 1);
+
+    return sb_begins(path, i, sb_lit("/proxy/"));
 }
 
 

@@ -503,6 +503,29 @@ test_upgrade(void **state)
 }
 
 
+/* A port may be upstream itself, whose server proxy asks nobody for a key. */
+static void
+test_second_carrier(void **state)
+{
+    static const char *const  cases[] = {
+        P "8080/sandboxes/b/proxy/44772/command",
+        P "8080/v1/sandboxes/b/proxy/44772",
+        P "8080/%73andboxes/b/proxy/1",
+        P "8080/%2573andboxes/b%252Fproxy/1",
+        P "8080//sandboxes/b/proxy/44772/command",
+        P "8080/%2Fsandboxes/b/proxy/44772/command",
+        E "/proxy/8080/sandboxes/b/proxy/44772/command",
+    };
+
+    (void) state;
+
+    for (size_t i = 0; i < countof(cases); i++) {
+        refused("POST", cases[i]);
+        refused("GET", cases[i]);
+    }
+}
+
+
 /* C007, C008, C011: what a user port sees is the user's own affair */
 static void
 test_user_ports(void **state)
@@ -541,6 +564,10 @@ test_user_ports(void **state)
           "/proxy/44772/command", "" },
         { P "8080/?a=b?c#d", "/?a=b?c#d", "/", "a=b?c#d" },
         { P "8080/%252525%2e%2e", "/%252525%2e%2e", "/%2525..", "" },
+        { P "8080/sandboxes/a/proxy", "/sandboxes/a/proxy",
+          "/sandboxes/a/proxy", "" },
+        { P "8080/a/sandboxes/b/proxy/1", "/a/sandboxes/b/proxy/1",
+          "/a/sandboxes/b/proxy/1", "" },
     };
 
     sb_rc_t     rc;
@@ -877,6 +904,7 @@ main(void)
         cmocka_unit_test(test_proxied),
         cmocka_unit_test(test_methods),
         cmocka_unit_test(test_upgrade),
+        cmocka_unit_test(test_second_carrier),
         cmocka_unit_test(test_user_ports),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_odd),
