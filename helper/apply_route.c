@@ -106,9 +106,9 @@ apply_field(const sb_frame_t *f, uint16_t tag)
 }
 
 
-/* Does the end of an operation show that its sandbox exists? */
+/* Does upstream's answer show that the sandbox exists? */
 static bool
-apply_end_shows(const sb_frame_t *f)
+apply_answer_shows(const sb_frame_t *f)
 {
     switch (sb_field_u64(f, SB_T_UPSTREAM_STATUS, 0)) {
 
@@ -155,7 +155,7 @@ apply_end(apply_t *a, apply_op_t *op, const sb_frame_t *f)
             apply_box_make(a, box);
         }
 
-    } else if (op->box && !op->home && apply_end_shows(f)) {
+    } else if (op->box && !op->home && apply_answer_shows(f)) {
         apply_box_known(a, op->box);
     }
 
@@ -201,6 +201,11 @@ apply_op_record(apply_t *a, const journal_record_t *r)
     case SB_F_FACTS:
         apply_set(&op->name, apply_field(f, SB_T_NAME), 512);
         apply_set(&op->instance, apply_field(f, SB_T_INSTANCE_ID), 255);
+
+        if (op->box && !op->home && apply_answer_shows(f)) {
+            apply_box_known(a, op->box);
+        }
+
         break;
 
     case SB_F_OUTPUT:

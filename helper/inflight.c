@@ -303,6 +303,10 @@ inflight_read(inflight_op_t *op, const sb_frame_t *f)
 {
     sb_str_t  v;
 
+    if (f->type == SB_F_BEGIN) {
+        op->begun_us = sb_field_u64(f, SB_T_TIME, f->time_us);
+    }
+
     inflight_set(&op->sandbox, f, SB_T_SANDBOX);
     inflight_set(&op->command, f, SB_T_COMMAND_ID);
 

@@ -143,6 +143,14 @@ rows_bind_int(sqlite3_stmt *st, int n, const facts_t *t, uint16_t tag)
 }
 
 
+/* When it began: the worker may tell it later than it was. */
+static uint64_t
+rows_begun(const rows_record_t *begin)
+{
+    return sb_field_u64(&begin->r.frame, SB_T_TIME, begin->r.frame.time_us);
+}
+
+
 static bool
 rows_foldable(const rows_op_t *op, const rows_record_t *begin)
 {
@@ -187,7 +195,7 @@ rows_insert_event(store_db_t *db, rows_op_t *op, const facts_t *t,
     store_bind_text(st, 8, t->v[SB_T_RUN]);
     store_bind_text(st, 9, t->v[SB_T_CORRELATION]);
     store_bind_text(st, 10, type);
-    store_bind_time(st, 12, begin->r.frame.time_us);
+    store_bind_time(st, 12, rows_begun(begin));
     store_bind_text(st, 15, rows_request(t));
 
     if (end) {
@@ -629,7 +637,7 @@ rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
     }
 
     if (rc == SQLITE_OK) {
-        rc = rows_created(db, op->id, begin->r.frame.time_us);
+        rc = rows_created(db, op->id, rows_begun(begin));
     }
 
     if (rc == SQLITE_OK) {

@@ -8,6 +8,14 @@
 #include <stdlib.h>
 
 
+/* The operation's row of lib's table, or NULL. */
+static const sb_op_t *
+rows_known(sb_str_t type)
+{
+    return type.len ? sb_op_find(type) : NULL;
+}
+
+
 sb_str_t
 rows_status(const facts_t *t)
 {
@@ -208,8 +216,8 @@ rows_end_output(rows_op_t *op, const facts_t *t, rows_end_t *end,
     result_str(res, "history_storage_state",
                sb_str(end->storage, strlen(end->storage)));
 
-    known = end->type ? sb_op_find(sb_str(end->type, strlen(end->type)))
-                      : sb_op_find(t->v[SB_T_TYPE]);
+    known = rows_known(end->type ? sb_str(end->type, strlen(end->type))
+                                 : t->v[SB_T_TYPE]);
 
     if (known && (known->flags & SB_OPF_STREAM)) {
         /* execd's events carry lines without their ends */
@@ -224,6 +232,7 @@ rows_end_read(store_db_t *db, rows_op_t *op, const facts_t *t,
 {
     int            rc;
     int64_t        us;
+    uint64_t       begun;
     sb_str_t       base;
     result_t       res;
     const sb_op_t  *known;
@@ -238,7 +247,7 @@ rows_end_read(store_db_t *db, rows_op_t *op, const facts_t *t,
     end->bytes_out = -1;
 
     if (begin) {
-        known = sb_op_find(t->v[SB_T_TYPE]);
+        known = rows_known(t->v[SB_T_TYPE]);
         end->command = facts_has(t, SB_T_COMMAND)
                        || (known && (known->flags & SB_OPF_COMMAND));
         end->detached = facts_has(t, SB_T_DETACHED);
@@ -251,8 +260,10 @@ rows_end_read(store_db_t *db, rows_op_t *op, const facts_t *t,
 
     us = facts_int(t, SB_T_DURATION_US, -1);
 
-    if (us < 0 && begin && end->at_us > begin->r.frame.time_us) {
-        us = (int64_t) (end->at_us - begin->r.frame.time_us);
+    if (us < 0 && begin) {
+        begun = sb_field_u64(&begin->r.frame, SB_T_TIME,
+                             begin->r.frame.time_us);
+        us = end->at_us > begun ? (int64_t) (end->at_us - begun) : 0;
     }
 
     end->duration_ms = us < 0 ? 0 : us / 1000;
@@ -371,7 +382,7 @@ rows_command(store_db_t *db, rows_op_t *op, const facts_t *t,
     sqlite3_stmt  *st;
     const sb_op_t *known;
 
-    known = insert ? sb_op_find(t->v[SB_T_TYPE]) : NULL;
+    known = insert ? rows_known(t->v[SB_T_TYPE]) : NULL;
 
     if (facts_has(t, SB_T_COMMAND)
         || (known && (known->flags & SB_OPF_COMMAND)))
