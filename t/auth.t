@@ -259,9 +259,14 @@ is($t->get("$execd/ping", token => $key)->status, 401,
 
 # Refusals are on record, without what was presented.
 
-my @refused = grep { ($_->{wire}{error_code} // '') eq 'GATEWAY_UNAUTHENTICATED' }
-              $t->records('_gateway', count => 10);
-ok(@refused >= 10, 'refused attempts are recorded');
+my @refused;
+ok($t->wait_for(sub {
+    @refused = grep {
+        ($_->{wire}{error_code} // '') eq 'GATEWAY_UNAUTHENTICATED'
+        && $_->{status} ne 'started'
+    } $t->history->events('_gateway');
+    return @refused >= 10;
+}), 'refused attempts are recorded');
 is_deeply([ grep { $_->{status} ne 'failed' } @refused ], [],
           'as failed');
 

@@ -355,7 +355,7 @@ for my $case ([ '{"code":"id"}', 'command.execute' ],
     $up->script("POST $execd/code", FakeUpstream::stream(@head, $done));
     $r = $t->post("$execd/code", body => $body);
     # a background command has not ended yet
-    $e = $t->record($r, started => $body =~ /background/);
+    $e = $t->record($r, started => scalar($body =~ /background/));
     is($e->{operation_type}, $op, "shell through code: $body");
     is($e->{command}{command}, 'id', 'with the text that runs');
 }

@@ -166,8 +166,8 @@ for my $case (
     [ 'C082: bad UTF-8 in a path', meta("/w/\xc0\xae"), file($a) ],
     [ 'C081: NUL in a path', part('form-data; name="metadata"; filename="m"',
           '', '{"path":"/w/a\u0000b"}'), file($a) ],
-    [ 'C070: a part glued to its headers', part('form-data; name="a"', '', '')
-          =~ s/\r\n\r\n\z/\r\n/r, meta('/w/a'), file($a) ],
+    [ 'metadata without a closing quote', part('form-data; name="metadata; '
+          . 'filename="m"', '', '{"path":"/w/a"}'), meta('/w/b'), file($a) ],
 ) {
     my ($name, @parts) = @$case;
     $up->mark;
@@ -177,6 +177,18 @@ for my $case (
     is($t->record($r)->{status}, 'failed', 'and so on record');
     is(scalar(grep { $_->{complete} } $up->requests), 0,
        'upstream never has the whole of it');
+}
+
+# C070: a part glued to its headers hides nothing: refused, or all is seen.
+{
+    my $r = $t->post($target, headers => [ $type ], body => body(
+        part('form-data; name="a"', '', '') =~ s/\r\n\r\n\z/\r\n/r,
+        meta('/w/hidden'), file($a)));
+    my $e = $t->record($r);
+    ok($r->status == 400 && $e->{status} eq 'failed'
+       || $e->{files}[0]{path} eq '/w/hidden'
+          && $e->{files}[0]{sha256} eq sha256_hex($a),
+       'C070: a part glued to its headers') or diag(explain $e->{files});
 }
 
 # What execd refuses by itself may reach it; it is no success on record.
