@@ -7,8 +7,6 @@
 #include "ngx_http_sandbox_headers.h"
 
 
-static ngx_uint_t ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf,
-    ngx_str_t *value);
 static void ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r);
 static void ngx_http_sandbox_hop_names(ngx_http_request_t *r,
     ngx_str_t *names);
@@ -91,17 +89,36 @@ ngx_http_sandbox_kill(ngx_table_elt_t *h)
 }
 
 
-/* Is a header's value a credential of the gateway's or of upstream's? */
+/*
+ * A key of upstream's that is short could be a part of any word: it counts
+ * when it stands alone.
+ */
 
-static ngx_uint_t
+ngx_uint_t
 ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf, ngx_str_t *value)
 {
-    if (lcf->api_key.len && value->len >= lcf->api_key.len
-        && ngx_strlcasestrn(value->data, value->data + value->len,
-                            lcf->api_key.data, lcf->api_key.len - 1)
-           != NULL)
-    {
-        return 1;
+    u_char     *p, *last, *end;
+    ngx_str_t  *key;
+
+    key = &lcf->api_key;
+    last = value->data + value->len;
+
+    for (p = value->data; key->len && p < last; p++) {
+
+        p = ngx_strlcasestrn(p, last, key->data, key->len - 1);
+
+        if (p == NULL) {
+            break;
+        }
+
+        end = p + key->len;
+
+        if (key->len >= 16
+            || ((p == value->data || !isalnum(p[-1]))
+                && (end == last || !isalnum(*end))))
+        {
+            return 1;
+        }
     }
 
     /* "Bearer TOKEN", "name=TOKEN; ...": wherever it stands */
@@ -156,13 +173,26 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
             }
 
         } else if (n == NGX_HTTP_SANDBOX_H_API_KEY
-                   && ctx->route.surface == SB_SURFACE_LIFECYCLE)
+                   || (h[i].key.len == sizeof("upgrade") - 1
+                       && &h[i] != r->headers_in.upgrade
+                       && ngx_strncmp(h[i].lowcase_key, "upgrade",
+                                      h[i].key.len)
+                          == 0))
         {
+            /* whatever is in it: no sandbox may see a key of upstream's, also
+             * one that is not known here; nor is a second Upgrade judged */
             ngx_http_sandbox_kill(&h[i]);
 
-        } else if (ngx_http_sandbox_ours(lcf, &h[i].value)) {
+        } else if (&h[i] != r->headers_in.host
+                   && ngx_http_sandbox_ours(lcf, &h[i].value))
+        {
             ngx_http_sandbox_kill(&h[i]);
         }
+    }
+
+    if (!(ctx->op->flags & (SB_OPF_UPGRADE|SB_OPF_UNKNOWN))) {
+        /* judged, and maybe not recorded, as a plain request */
+        ctx->upgrade = 0;
     }
 
     if (r->headers_in.upgrade && !ctx->upgrade) {

@@ -68,5 +68,9 @@ ngx_uint_t ngx_http_sandbox_header(ngx_table_elt_t *h, ngx_uint_t *twin);
  */
 void ngx_http_sandbox_kill(ngx_table_elt_t *h);
 
+/* Is there a credential of the gateway's or of upstream's in a value? */
+ngx_uint_t ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf,
+    ngx_str_t *value);
+
 
 #endif /* _NGX_HTTP_SANDBOX_HEADERS_H_INCLUDED_ */

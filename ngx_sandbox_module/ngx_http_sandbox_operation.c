@@ -336,9 +336,24 @@ static ngx_int_t
 ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     ngx_http_sandbox_loc_conf_t *lcf)
 {
-    sb_rc_t  rc;
+    sb_rc_t    rc;
+    ngx_str_t  path;
 
     ctx->mode = lcf->modes[sb_op_index(ctx->op)];
+
+    path.data = (u_char *) ctx->route.path.data;
+    path.len = ctx->route.path.len;
+
+    if (ngx_http_sandbox_ours(lcf, &r->unparsed_uri)
+        || ngx_http_sandbox_ours(lcf, &path))
+    {
+        /* it would stand in records, logs and before the sandbox (C141) */
+
+        ctx->route_rc = SB_AMBIGUOUS;
+        ctx->route.reason = "The request target holds a credential: send it "
+                            "in the header OPEN-SANDBOX-API-KEY.";
+        ctx->route.sandbox.len = 0;
+    }
 
     if (ngx_http_sandbox_identify(r, ctx) == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

@@ -5,13 +5,15 @@
  */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_headers.h"
 
 
 static void ngx_http_sandbox_open(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx, uint8_t type, uint8_t flags);
 static void ngx_http_sandbox_put(sb_frame_writer_t *w, uint16_t tag,
     ngx_str_t *value);
+static void ngx_http_sandbox_put_stated(sb_frame_writer_t *w,
+    ngx_http_sandbox_loc_conf_t *lcf, uint16_t tag, ngx_str_t *value);
 static void ngx_http_sandbox_put_facts(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_put_files(sb_frame_writer_t *w,
@@ -45,13 +47,26 @@ ngx_http_sandbox_put(sb_frame_writer_t *w, uint16_t tag, ngx_str_t *value)
 }
 
 
+/* What a client has written: a credential in it is not kept. */
+
+static void
+ngx_http_sandbox_put_stated(sb_frame_writer_t *w,
+    ngx_http_sandbox_loc_conf_t *lcf, uint16_t tag, ngx_str_t *value)
+{
+    static ngx_str_t  redacted = ngx_string("[redacted]");
+
+    ngx_http_sandbox_put(w, tag, ngx_http_sandbox_ours(lcf, value)
+                                 ? &redacted : value);
+}
+
+
 ngx_int_t
 ngx_http_sandbox_record_begin(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
     size_t                        len;
     uint8_t                       flags;
-    ngx_str_t                     agent, source;
+    ngx_str_t                     agent, source, path;
     sb_frame_writer_t             w;
     ngx_http_sandbox_loc_conf_t  *lcf;
 
@@ -111,16 +126,20 @@ ngx_http_sandbox_record_begin(ngx_http_request_t *r,
 
     ngx_http_sandbox_put(&w, SB_T_SOURCE, &source);
     ngx_http_sandbox_put(&w, SB_T_METHOD, &r->method_name);
-    sb_frame_put(&w, SB_T_PATH, ctx->route.path);
+
+    path.data = (u_char *) ctx->route.path.data;
+    path.len = ctx->route.path.len;
+    ngx_http_sandbox_put_stated(&w, lcf, SB_T_PATH, &path);
+
     ngx_http_sandbox_put(&w, SB_T_CLIENT, &r->connection->addr_text);
-    ngx_http_sandbox_put(&w, SB_T_AGENT, &agent);
-    ngx_http_sandbox_put(&w, SB_T_REQUEST_ID, &ctx->request_id);
-    ngx_http_sandbox_put(&w, SB_T_ACTOR_TYPE, &ctx->actor_type);
-    ngx_http_sandbox_put(&w, SB_T_ACTOR_ID, &ctx->actor_id);
-    ngx_http_sandbox_put(&w, SB_T_THREAD, &ctx->thread);
-    ngx_http_sandbox_put(&w, SB_T_RUN, &ctx->run);
-    ngx_http_sandbox_put(&w, SB_T_CORRELATION, &ctx->correlation);
-    ngx_http_sandbox_put(&w, SB_T_PARENT, &ctx->parent);
+    ngx_http_sandbox_put_stated(&w, lcf, SB_T_AGENT, &agent);
+    ngx_http_sandbox_put_stated(&w, lcf, SB_T_REQUEST_ID, &ctx->request_id);
+    ngx_http_sandbox_put_stated(&w, lcf, SB_T_ACTOR_TYPE, &ctx->actor_type);
+    ngx_http_sandbox_put_stated(&w, lcf, SB_T_ACTOR_ID, &ctx->actor_id);
+    ngx_http_sandbox_put_stated(&w, lcf, SB_T_THREAD, &ctx->thread);
+    ngx_http_sandbox_put_stated(&w, lcf, SB_T_RUN, &ctx->run);
+    ngx_http_sandbox_put_stated(&w, lcf, SB_T_CORRELATION, &ctx->correlation);
+    ngx_http_sandbox_put_stated(&w, lcf, SB_T_PARENT, &ctx->parent);
     ngx_http_sandbox_put(&w, SB_T_IDENTITY, &ctx->identity);
 
     if (ctx->facts && ctx->facts->reason == NULL && ctx->authenticated) {
