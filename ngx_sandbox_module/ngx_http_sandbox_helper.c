@@ -388,10 +388,15 @@ ngx_http_sandbox_helper_exit(ngx_cycle_t *cycle)
         pfd.events = POLLIN;
         pfd.revents = 0;
 
-        if (poll(&pfd, 1, 20) > 0
-            && ngx_http_sandbox_link_read(l) == NGX_ERROR)
-        {
-            break;
+        if (poll(&pfd, 1, 20) > 0) {
+
+            /* no event has told how much there is to be read */
+            l->connection->read->ready = 1;
+            l->connection->read->available = -1;
+
+            if (ngx_http_sandbox_link_read(l) == NGX_ERROR) {
+                break;
+            }
         }
 
         ngx_time_update();

@@ -26,6 +26,8 @@ static void ngx_http_sandbox_feed(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, const char *p, size_t n);
 static void ngx_http_sandbox_whole(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_sent(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc);
 static ngx_int_t ngx_http_sandbox_own_body(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_chain_t *in);
 static ngx_int_t ngx_http_sandbox_add_header(ngx_http_request_t *r,
@@ -371,6 +373,7 @@ ngx_int_t
 ngx_http_sandbox_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
     off_t                    size;
+    ngx_int_t                rc;
     ngx_buf_t               *b;
     ngx_uint_t               whole;
     ngx_chain_t             *cl;
@@ -421,10 +424,32 @@ ngx_http_sandbox_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     }
 
     if (ctx->rewrite) {
-        return ngx_http_sandbox_rewrite_body(r, ctx, in);
+        rc = ngx_http_sandbox_rewrite_body(r, ctx, in);
+
+    } else {
+        rc = ngx_http_sandbox_next_body_filter(r, in);
     }
 
-    return ngx_http_sandbox_next_body_filter(r, in);
+    ngx_http_sandbox_sent(r, ctx, rc);
+
+    return rc;
+}
+
+
+/*
+ * Once the last byte is out the operation has ended; nginx may keep the
+ * request for seconds yet, until the client closes the connection.
+ */
+
+static void
+ngx_http_sandbox_sent(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
+    ngx_int_t rc)
+{
+    if (rc == NGX_OK && ctx->last && r->out == NULL && !r->connection->buffered
+        && !r->connection->error)
+    {
+        ngx_http_sandbox_record_end(r, ctx);
+    }
 }
 
 
@@ -496,6 +521,7 @@ static ngx_int_t
 ngx_http_sandbox_own_body(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     ngx_chain_t *in)
 {
+    ngx_int_t     rc;
     ngx_buf_t    *b;
     ngx_chain_t  *cl, out;
 
@@ -526,7 +552,11 @@ ngx_http_sandbox_own_body(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     out.buf = b;
     out.next = NULL;
 
-    return ngx_http_sandbox_next_body_filter(r, &out);
+    rc = ngx_http_sandbox_next_body_filter(r, &out);
+
+    ngx_http_sandbox_sent(r, ctx, rc);
+
+    return rc;
 }
 
 
