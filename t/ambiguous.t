@@ -274,6 +274,26 @@ for my $case (
     is(scalar $up->requests, 0, 'nothing reaches upstream');
 }
 
+# C017: a refusal is read by a client that is still sending a large body
+{
+    my @status;
+
+    for my $round (1 .. 5) {
+        my $c = $t->connect;
+        $c->write("POST $s/44772/files/upload HTTP/1.1\r\nHost: localhost\r\n"
+                  . 'Content-Length: ' . (30 << 20) . "\r\n\r\n");
+
+        for (1 .. 30) {
+            $c->write('x' x (1 << 20)) or last;
+        }
+
+        push @status, $c->response->status;
+    }
+
+    is_deeply(\@status, [ (401) x 5 ],
+              'C017: a refusal is not lost behind a large body');
+}
+
 # C015: a refused request with an endless body is not read for ever
 {
     my $c = $t->connect;

@@ -271,4 +271,35 @@ is_deeply([ grep { $_->{status} ne 'failed' } @refused ], [],
           'as failed');
 
 $t->stop;
+
+# A credential in the target is refused, one in a header that is recorded is left
+# out (C141).  nginx's own logs hold the target, so they are off here.
+
+$t = SandboxTest->new(conf => sub {
+    $_[0] =~ s/access_log [^;]*;/access_log off;/r
+          =~ s/(error_log [^;]*) info;/$1 crit;/r;
+})->start;
+$t->sandbox('s1');
+$admin = $t->token;
+
+my $encoded = $admin =~ s/^(.)/sprintf '%%%02x', ord $1/er;
+
+for my $target (
+    (map { ("/v1/sandboxes?token=$_", "$execd/ping?k=$_", "/v1/sandboxes/$_",
+            "/v1/sandboxes/s1/proxy/8080/x/$_") } $admin, $t->{api_key}),
+    "/v1/sandboxes/$encoded", "/v1/sandboxes/s1/proxy/8080/x/$encoded")
+{
+    is($t->get($target)->status, 400, 'C141: a credential in the target');
+}
+
+is(scalar $t->up->requests, 0, 'and does not reach upstream');
+
+$r = $t->get('/v1/sandboxes', headers => [ map { "$_: $admin" }
+    qw(X-Actor-Id X-Actor-Type X-Thread-Id X-Run-Id X-Parent-Operation-Id
+       User-Agent X-Request-ID) ]);
+$e = $t->record($r);
+is($e->{operation_type}, 'sandbox.list', 'a credential in recorded headers');
+unlike($e->{$_} // '', qr/sbx_/, "is not in $_") for qw(actor_id thread_id run_id);
+
+$t->stop;
 done_testing;

@@ -13,7 +13,8 @@ use lib "$FindBin::Bin/lib";
 use SandboxTest;
 use Test::More;
 
-my $t = SandboxTest->new->start;
+my $h2 = SandboxProcess::free_port();
+my $t = SandboxTest->new(server => "listen 127.0.0.1:$h2 http2;")->start;
 my $up = $t->up;
 $t->sandbox('s1');
 my $execd = '/v1/sandboxes/s1/proxy/44772';
@@ -139,6 +140,28 @@ is($r->header('Transfer-Encoding'), undef, 'a stream is not chunked for 1.0');
 like($r->content, qr/execution_complete/, 'and ends with the connection');
 is($t->record($r)->{status}, 'succeeded', 'recorded');
 
+# HTTP/2 from the client (with curl)
+
+SKIP: {
+    skip 'curl has no HTTP/2', 5 if qx(curl --version) !~ /HTTP2/;
+
+    my @curl = ('curl', '-s', '-i', '--http2-prior-knowledge', '-H',
+                $t->credential);
+    my $out = run(@curl, '-d', '{"command":"echo two"}',
+                  "http://127.0.0.1:$h2$execd/command");
+    like($out, qr{^HTTP/2 200}, 'HTTP/2: a command');
+    like($out, qr/execution_complete/, 'with its stream');
+    my ($id) = $out =~ /^x-operation-id: (\S+)/mi;
+    is($t->record($id)->{command}{command}, 'echo two', 'recorded');
+
+    $up->mark;
+    $out = run(@curl, "http://127.0.0.1:$h2$user/\@a//b?x=%2F");
+    is(($up->requests)[-1]{target}, "$user/\@a//b?x=%2F",
+       'the target byte for byte');
+    $out = run(@curl[0 .. 3], "http://127.0.0.1:$h2/v1/sandboxes");
+    like($out, qr{^HTTP/2 401}, 'without a token: 401');
+}
+
 # Large answers of any size near the buffers (C026)
 
 for my $n (1, 4095, 4096, 4097, 32767, 60_000, 65_537, 102_400, 5_000_000) {
@@ -153,6 +176,18 @@ for my $n (1, 4095, 4096, 4097, 32767, 60_000, 65_537, 102_400, 5_000_000) {
 
 $t->stop;
 done_testing;
+
+
+# What a program prints.
+
+sub run {
+    open my $fh, '-|', @_ or die "$_[0]: $!\n";
+    local $/;
+    my $text = <$fh>;
+    close $fh;
+
+    return $text // '';
+}
 
 
 # Sends a GET; the target that upstream saw.

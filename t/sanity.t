@@ -154,6 +154,20 @@ is($t->record($t->delete('/v1/sandboxes/s1/proxy/44772/files?path=%2Fa'))
 
 $t->stop;
 
+# Mode none: the gate without the recorder's files.
+
+$t = SandboxTest->new(http => 'sandbox_history none;',
+                      helper_args => [ '--mode', 'none' ])->start;
+$t->sandbox('s1');
+$r = $t->post('/v1/sandboxes/s1/proxy/44772/command',
+              body => '{"command":"echo hi"}');
+is($r->status, 200, 'sandbox_history none: a strict operation passes');
+ok($r->header('X-Operation-Id'), 'with an id');
+is($t->get('/v1/sandboxes', token => undef)->status, 401, 'the gate is closed');
+$t->stop;
+is(scalar(glob $t->dir . '/data/history/*/history.sqlite3'), undef,
+   'and there are no history files');
+
 # Without `sandbox on` anywhere the module needs nothing and changes nothing.
 
 $t = SandboxTest->new(helper => 0, conf => sub {
