@@ -3,6 +3,7 @@
 #include "answer_table.h"
 #include "id.h"
 #include "json_object.h"
+#include "token.h"
 
 #include "path.h"
 
@@ -95,6 +96,30 @@ sb_answer_word(sb_answer_t *a, sb_str_t *out, sb_json_event_e event,
 }
 
 
+/*
+ * What of an error's message is kept.  The server proxy tells in full which
+ * endpoint it could not reach, the sandbox's tokens among its headers
+ * (reference/opensandbox-api.md 2.4).
+ */
+static sb_str_t
+sb_answer_redact(sb_str_t text)
+{
+    const char  *headers;
+
+    if (sb_token_like(text)) {
+        return sb_lit("[redacted]");
+    }
+
+    headers = memmem(text.data, text.len, "headers=", 8);
+
+    if (headers) {
+        text.len = (size_t) (headers - text.data) + 8;
+    }
+
+    return sb_str(text.data, sb_utf8_cut(text, SB_ANSWER_TEXT));
+}
+
+
 static sb_rc_t
 sb_answer_message(sb_answer_t *a, sb_str_t *out, sb_json_event_e event,
     sb_str_t text)
@@ -102,8 +127,6 @@ sb_answer_message(sb_answer_t *a, sb_str_t *out, sb_json_event_e event,
     if (event != SB_JSON_STRING || out->len) {
         return SB_OK;
     }
-
-    text.len = sb_utf8_cut(text, SB_ANSWER_TEXT);
 
     return sb_answer_keep(a, out, text);
 }
@@ -353,11 +376,12 @@ sb_answer_value(sb_answer_t *a, sb_json_event_e event, sb_str_t text,
             continue;
         }
 
+        if (row->kind == SB_A_MESSAGE) {
+            text = sb_answer_redact(text);
+        }
+
         if (row->as && row->kind < SB_A_ITEM) {
-            sb_answer_result(a, row->as, event, row->kind == SB_A_MESSAGE
-                             ? sb_str(text.data, sb_utf8_cut(text,
-                                                             SB_ANSWER_TEXT))
-                             : text);
+            sb_answer_result(a, row->as, event, text);
         }
 
         rc = sb_answer_fact(a, row, event, text);

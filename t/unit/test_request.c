@@ -837,6 +837,21 @@ test_answer_facts(void **state)
     assert_true(sb_eq(f->error_message, sb_lit("m")));
     sb_answer_free(a);
 
+    /* the server proxy tells the sandbox's own tokens; nobody else may tell
+     * ours */
+
+    f = answer(&a, "file.read", 502, sb_lit("{\"code\":\"X\",\"message\":"
+        "\"Could not connect to the backend sandbox endpoint='h:1' headers="
+        "{'OpenSandbox-Secure-Access': 's3cret'}: x\"}"), 99);
+    assert_null(memmem(f->json.data, f->json.len, "s3cret", 6));
+    assert_non_null(memmem(f->json.data, f->json.len, "h:1", 3));
+    sb_answer_free(a);
+
+    f = answer(&a, "file.read", 502, sb_lit("{\"message\":\"no sbx_a_0123456789"
+        "0123456789012345678901234567890123 here\"}"), 99);
+    assert_null(memmem(f->json.data, f->json.len, "sbx_", 4));
+    sb_answer_free(a);
+
     /* items without an id are none; more than 1000 are counted */
 
     assert_int_equal(sb_buf_add_str(&b, sb_lit("{\"items\":[{\"status\":{}},"
