@@ -101,6 +101,8 @@ typedef struct {
     ngx_http_sandbox_upstream_t  *upstream;
     ngx_str_t                     public;       /* HOST[:PORT][/PREFIX] */
     ngx_array_t                  *hosts;        /* of ngx_str_t */
+    ngx_array_t                  *names;        /* of ngx_http_server_name_t:
+                                                   of the server around it */
     ngx_str_t                     api_key;
     ngx_str_t                     api_key_file;
     sb_tokens_t                  *tokens;
@@ -419,6 +421,10 @@ char *ngx_http_sandbox_conf_record(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_sandbox_conf_history(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+/* Keeps the names of the server block: nginx's own list ends with the reading
+ * of the configuration. */
+char *ngx_http_sandbox_conf_names(ngx_conf_t *cf,
+    ngx_http_sandbox_loc_conf_t *lcf);
 /* Fills lcf->modes from the defaults of design 2 and the rules. */
 char *ngx_http_sandbox_conf_modes(ngx_conf_t *cf,
     ngx_http_sandbox_loc_conf_t *lcf);

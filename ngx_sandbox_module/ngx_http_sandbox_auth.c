@@ -225,15 +225,15 @@ ngx_http_sandbox_loopback(ngx_str_t *host)
 static ngx_uint_t
 ngx_http_sandbox_server_name(ngx_http_request_t *r, ngx_str_t *host)
 {
-    ngx_str_t                  name;
-    ngx_uint_t                 i;
-    ngx_http_server_name_t    *sn;
-    ngx_http_core_srv_conf_t  *cscf;
+    ngx_str_t                     name;
+    ngx_uint_t                    i;
+    ngx_http_server_name_t       *sn;
+    ngx_http_sandbox_loc_conf_t  *lcf;
 
-    cscf = ngx_http_get_module_srv_conf(r, ngx_http_core_module);
-    sn = cscf->server_names.elts;
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+    sn = lcf->names->elts;
 
-    for (i = 0; i < cscf->server_names.nelts; i++) {
+    for (i = 0; i < lcf->names->nelts; i++) {
 
 #if (NGX_PCRE)
         if (sn[i].regex) {

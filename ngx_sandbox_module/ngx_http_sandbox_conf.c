@@ -486,6 +486,40 @@ ngx_http_sandbox_conf_record(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+char *
+ngx_http_sandbox_conf_names(ngx_conf_t *cf, ngx_http_sandbox_loc_conf_t *lcf)
+{
+    ngx_array_t               *from;
+    ngx_http_server_name_t    *name;
+    ngx_http_core_srv_conf_t  *cscf;
+
+    cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+
+    /* the names themselves stay, the array is in the temporary pool */
+
+    from = &cscf->server_names;
+
+    lcf->names = ngx_array_create(cf->pool, ngx_max(from->nelts, 1),
+                                  sizeof(ngx_http_server_name_t));
+    if (lcf->names == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (from->nelts) {
+
+        name = ngx_array_push_n(lcf->names, from->nelts);
+        if (name == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        ngx_memcpy(name, from->elts,
+                   from->nelts * sizeof(ngx_http_server_name_t));
+    }
+
+    return NGX_CONF_OK;
+}
+
+
 /* Later rules win over earlier ones and over the defaults of design 2. */
 
 char *

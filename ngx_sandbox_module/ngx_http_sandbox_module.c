@@ -284,6 +284,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
      * set by ngx_pcalloc():
      *
      *     lcf->public, api_key, api_key_file = { 0, NULL };
+     *     lcf->names = NULL;
      *     lcf->modes = NULL;
      *     lcf->actor_type, actor_id, ... = NULL;
      */
@@ -352,6 +353,14 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->parent == NULL) {
         conf->parent = prev->parent;
+    }
+
+    conf->names = prev->names;
+
+    if (conf->names == NULL
+        && ngx_http_sandbox_conf_names(cf, conf) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     if (!conf->enable) {
