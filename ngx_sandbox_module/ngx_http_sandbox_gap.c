@@ -42,7 +42,8 @@ ngx_http_sandbox_helper_gap(sb_str_t sandbox, const char *reason)
         g = &gaps[i];
 
         if (g->len == sandbox.len && g->reason == reason
-            && ngx_memcmp(g->sandbox, sandbox.data, sandbox.len) == 0)
+            && (g->len == 0
+                || ngx_memcmp(g->sandbox, sandbox.data, sandbox.len) == 0))
         {
             g->count++;
             g->last_us = now;
@@ -66,7 +67,11 @@ ngx_http_sandbox_helper_gap(sb_str_t sandbox, const char *reason)
     g = &gaps[ngaps++];
 
     g->len = sandbox.len;
-    ngx_memcpy(g->sandbox, sandbox.data, sandbox.len);
+
+    if (g->len) {
+        ngx_memcpy(g->sandbox, sandbox.data, sandbox.len);
+    }
+
     g->count = 1;
     g->reason = reason;
     g->first_us = now;

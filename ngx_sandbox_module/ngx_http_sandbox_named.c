@@ -101,7 +101,10 @@ ngx_http_sandbox_named_read(ngx_http_sandbox_named_t *named,
 
     named->path.data = p;
     named->path.len = path.len;
-    p = ngx_copy(p, path.data, path.len);
+
+    if (path.len) {
+        p = ngx_copy(p, path.data, path.len);
+    }
 
     named->ingress_to.data = p;
 
