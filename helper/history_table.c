@@ -160,6 +160,12 @@ history_table_summary(sb_buf_t *b, history_row_t *row)
 {
     (void) history_record_summary(b, row);
 
+    if (sqlite3_column_type(row, HR_AFTER_HASH) != SQLITE_NULL) {
+        (void) sb_buf_printf(b, " sha256:%.12s",
+                             (const char *) sqlite3_column_text(row,
+                                                        HR_AFTER_HASH));
+    }
+
     if (sqlite3_column_int64(row, HR_FOLDED)) {
         (void) sb_buf_printf(b, "%s(and %lld times more)", b->len ? " " : "",
                              sqlite3_column_int64(row, HR_FOLDED));
