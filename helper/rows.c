@@ -358,6 +358,13 @@ rows_fold_key(store_fold_t *f, const facts_t *t)
                     actor.len < 47 ? (int) actor.len : 47, actor.data,
                     id.len < 207 ? (int) id.len : 207, id.data ? id.data : "");
     f->port = facts_int(t, SB_T_PORT, 0);
+
+    /* who knocks without a credential chooses what at: that makes no rows */
+
+    if (sb_eq(t->v[SB_T_IDENTITY], sb_lit("none"))) {
+        f->type[0] = '\0';
+        f->port = 0;
+    }
 }
 
 

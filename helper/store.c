@@ -463,8 +463,10 @@ store_load_folds(store_db_t *db)
     db->nfolds = 0;
 
     rc = sqlite3_prepare_v2(db->db,
-            "select r.event_id, e.status, e.operation_type, e.actor_type,"
-            " e.actor_id, w.port, coalesce(w.foldable, 0)"
+            "select r.event_id, e.status,"
+            " iif(w.identity is 'none', '', e.operation_type), e.actor_type,"
+            " e.actor_id, iif(w.identity is 'none', 0, w.port),"
+            " coalesce(w.foldable, 0)"
             " from gateway_records r"
             " left join history_events e on e.event_id = r.event_id"
             " left join gateway_wire w on w.event_id = r.event_id"

@@ -95,7 +95,11 @@ ngx_http_sandbox_record_begin(ngx_http_request_t *r,
     sb_frame_put_u64(&w, SB_T_TIME, ctx->started_us);
     ngx_http_sandbox_put_text(&w, SB_T_TYPE, ctx->op->name);
 
-    if (ctx->route.sandbox.len && ctx->route_rc == SB_OK) {
+    /* strangers write into no history but the gateway's own */
+
+    if (ctx->route.sandbox.len && ctx->route_rc == SB_OK
+        && ctx->authenticated)
+    {
         sb_frame_put(&w, SB_T_SANDBOX, ctx->route.sandbox);
     }
 

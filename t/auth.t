@@ -257,7 +257,8 @@ $t->sandbox('s1');
 is($t->get("$execd/ping", token => $key)->status, 401,
    'the endpoint token ended with the sandbox');
 
-# Refusals are on record, without what was presented.
+# Refusals are on record, without what was presented.  Whoever has no credential
+# makes one row, whatever is knocked at; what follows is counted.
 
 my @refused;
 ok($t->wait_for(sub {
@@ -265,10 +266,15 @@ ok($t->wait_for(sub {
         ($_->{wire}{error_code} // '') eq 'GATEWAY_UNAUTHENTICATED'
         && $_->{status} ne 'started'
     } $t->history->events('_gateway');
-    return @refused >= 10;
+
+    my $n = @refused;
+    $n += $t->history->folded('_gateway', $_->{event_id}) for @refused;
+    return $n >= 10;
 }), 'refused attempts are recorded');
 is_deeply([ grep { $_->{status} ne 'failed' } @refused ], [],
           'as failed');
+is(scalar(grep { defined $_->{wire}{sandbox} } @refused), 0,
+   'in no history of a sandbox');
 
 $t->stop;
 
