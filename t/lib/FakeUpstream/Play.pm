@@ -38,9 +38,21 @@ sub answer {
 }
 
 
+# A connection that is closed after the answer says so, else it would be used
+# again in the moment in between.
+
+sub closing {
+    my $c = shift;
+
+    return ($c->{req}{header}{connection} // '') =~ /close/i
+           ? 'Connection: close' : ();
+}
+
+
 sub reply {
     my ($c, $status, $body, @headers) = @_;
 
+    push @headers, closing($c);
     my $answer = FakeUpstream::answer($status, $body, @headers);
     $c->send($answer->[1]);
 
@@ -57,7 +69,7 @@ sub reply_uvicorn {
              // sha256_hex(rand . $$) =~ s/^(.{32}).*/$1/r;
     my $bytes = FakeUpstream::answer($status, $body,
         'date: ' . strftime('%a, %d %b %Y %H:%M:%S GMT', gmtime),
-        'server: uvicorn', "x-request-id: $id", @headers)->[1];
+        'server: uvicorn', "x-request-id: $id", @headers, closing($c))->[1];
 
     $bytes =~ s/Content-Type: /content-type: /;
     $bytes =~ s/Content-Length: /content-length: /;
