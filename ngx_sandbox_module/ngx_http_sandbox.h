@@ -331,14 +331,18 @@ ngx_int_t ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
     ngx_http_sandbox_main_conf_t *mcf);
 void ngx_http_sandbox_helper_exit(ngx_cycle_t *cycle);
 /* Copies a frame into the queue; the header's seq is filled in.  Returns the
- * seq, or 0 when there is no room (or the helper is away for longer than
- * `timeout` and the frame begins an operation). reserve: may use the room kept
- * for ends. */
+ * seq, or 0 when there is no room.  reserve: how far it may go beyond the
+ * limit, 0 or one of these; what has begun is to be closed. */
+#define NGX_HTTP_SANDBOX_QUEUE_MORE    1    /* by a quarter: an END */
+#define NGX_HTTP_SANDBOX_QUEUE_ALWAYS  2    /* the short form of it */
 uint64_t ngx_http_sandbox_helper_send(u_char *frame, size_t len,
     ngx_uint_t reserve);
 /* Is there a helper at all, and is it connected? */
 ngx_uint_t ngx_http_sandbox_helper_active(void);
 ngx_uint_t ngx_http_sandbox_helper_ready(void);
+/* A worker that exits waits (a bounded time) until what is queued, and the
+ * gaps, have been acknowledged; called for whatever is added to them. */
+void ngx_http_sandbox_helper_hold(void);
 /* Is the helper known to be away for longer than timeout ms? */
 ngx_uint_t ngx_http_sandbox_helper_away(ngx_msec_t timeout);
 /* Waits for the ACK of ctx->wait_seq; resumed by ngx_http_sandbox_resume(). */

@@ -77,9 +77,15 @@ ngx_http_sandbox_helper_gap(sb_str_t sandbox, const char *reason)
     g->first_us = now;
     g->last_us = now;
 
-    if (ngx_http_sandbox_helper_ready()) {
-        ngx_http_sandbox_gap_send();
-    }
+    /* sent a little later, when there may be more of them */
+    ngx_http_sandbox_helper_hold();
+}
+
+
+ngx_uint_t
+ngx_http_sandbox_gap_pending(void)
+{
+    return ngaps;
 }
 
 
@@ -109,7 +115,9 @@ ngx_http_sandbox_gap_send(void)
 
         len = sb_frame_end(&w);
 
-        if (ngx_http_sandbox_helper_send(frame, len, 1) == 0) {
+        /* not into the room that is kept for ends */
+
+        if (ngx_http_sandbox_helper_send(frame, len, 0) == 0) {
             break;
         }
     }

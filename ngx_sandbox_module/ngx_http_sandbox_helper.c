@@ -16,7 +16,11 @@
 #include <poll.h>
 
 
-#define NGX_HTTP_SANDBOX_EXIT_TIME  500     /* ms */
+/* all in ms */
+#define NGX_HTTP_SANDBOX_EXIT_TIME  500
+#define NGX_HTTP_SANDBOX_HOLD_STEP  100
+#define NGX_HTTP_SANDBOX_HOLD_AWAY  1000
+#define NGX_HTTP_SANDBOX_HOLD_TIME  3000    /* without an answer */
 
 
 typedef struct {
@@ -30,6 +34,8 @@ typedef struct {
     ngx_queue_t                waiters;
     ngx_event_t                timer;       /* non-cancelable: a worker that
                                                exits waits for the waiters */
+    ngx_event_t                hold;        /* and for acknowledgements */
+    ngx_msec_t                 answered;
     ngx_uint_t                 away;
     ngx_msec_t                 away_since;
 
@@ -47,6 +53,7 @@ static void ngx_http_sandbox_flush_handler(ngx_event_t *ev);
 static void ngx_http_sandbox_ack(uint64_t seq, uint64_t code);
 static void ngx_http_sandbox_timer_handler(ngx_event_t *ev);
 static void ngx_http_sandbox_timer_arm(void);
+static void ngx_http_sandbox_hold_handler(ngx_event_t *ev);
 
 
 static ngx_http_sandbox_helper_t  helper;
@@ -75,6 +82,10 @@ ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
     helper.timer.handler = ngx_http_sandbox_timer_handler;
     helper.timer.data = &helper.dummy;
     helper.timer.log = cycle->log;
+
+    helper.hold.handler = ngx_http_sandbox_hold_handler;
+    helper.hold.data = &helper.dummy;
+    helper.hold.log = cycle->log;
 
     helper.away = 1;
     helper.away_since = ngx_current_msec;
@@ -208,7 +219,13 @@ ngx_http_sandbox_helper_send(u_char *frame, size_t len, ngx_uint_t reserve)
 
     seq = ngx_http_sandbox_queue_add(&helper.queue, frame, len, reserve);
 
-    if (seq && helper.control.ready) {
+    if (seq == 0) {
+        return 0;
+    }
+
+    ngx_http_sandbox_helper_hold();
+
+    if (helper.control.ready) {
         ngx_post_event(&helper.flush, &ngx_posted_events);
     }
 
@@ -243,6 +260,8 @@ ngx_http_sandbox_ack(uint64_t seq, uint64_t code)
     }
 
     ngx_http_sandbox_queue_release(&helper.queue, seq);
+
+    helper.answered = ngx_current_msec;
 
     rc = code ? NGX_ERROR : NGX_OK;
 
@@ -354,6 +373,44 @@ ngx_http_sandbox_timer_handler(ngx_event_t *ev)
 }
 
 
+void
+ngx_http_sandbox_helper_hold(void)
+{
+    if (!helper.hold.timer_set) {
+        helper.answered = ngx_current_msec;
+        ngx_add_timer(&helper.hold, NGX_HTTP_SANDBOX_HOLD_STEP);
+    }
+}
+
+
+/*
+ * Its being set is what keeps an exiting worker: a helper that is just being
+ * replaced is connected to again and has everything before the worker leaves.
+ */
+
+static void
+ngx_http_sandbox_hold_handler(ngx_event_t *ev)
+{
+    if (helper.control.ready) {
+        ngx_http_sandbox_gap_send();
+    }
+
+    if (helper.queue.bytes == 0 && !ngx_http_sandbox_gap_pending()) {
+        return;
+    }
+
+    if (ngx_exiting
+        && ngx_current_msec - helper.answered >= NGX_HTTP_SANDBOX_HOLD_TIME)
+    {
+        return;
+    }
+
+    ngx_add_timer(ev, ngx_exiting || helper.control.ready
+                      ? NGX_HTTP_SANDBOX_HOLD_STEP
+                      : NGX_HTTP_SANDBOX_HOLD_AWAY);
+}
+
+
 /*
  * The worker leaves: what is queued is written and the acknowledgement waited
  * for, a bounded time; nobody is served by this process any more.
@@ -374,6 +431,13 @@ ngx_http_sandbox_helper_exit(ngx_cycle_t *cycle)
 
     l->stopped = 1;
     helper.bulk.stopped = 1;
+
+    /* after a fast shutdown: who still waits is not sent upstream any more */
+    ngx_queue_init(&helper.waiters);
+
+    if (l->ready) {
+        ngx_http_sandbox_gap_send();
+    }
 
     ngx_time_update();
     start = ngx_current_msec;
@@ -406,9 +470,10 @@ ngx_http_sandbox_helper_exit(ngx_cycle_t *cycle)
         }
     }
 
-    if (helper.queue.bytes) {
+    if (helper.queue.bytes || ngx_http_sandbox_gap_pending()) {
         ngx_log_error(NGX_LOG_ERR, cycle->log, 0,
                       "sandbox helper: did not answer at exit, %uz bytes of "
-                      "records may be lost", helper.queue.bytes);
+                      "records and %ui gaps may be lost", helper.queue.bytes,
+                      ngx_http_sandbox_gap_pending());
     }
 }

@@ -44,7 +44,9 @@ ngx_http_sandbox_queue_add(ngx_http_sandbox_queue_t *queue, u_char *frame,
 
     limit = reserve ? queue->limit + queue->limit / 4 : queue->limit;
 
-    if (queue->bytes + len > limit) {
+    if (queue->bytes + len > limit
+        && reserve != NGX_HTTP_SANDBOX_QUEUE_ALWAYS)
+    {
         return 0;
     }
 

@@ -21,8 +21,8 @@ typedef struct {
 
 
 void ngx_http_sandbox_queue_init(ngx_http_sandbox_queue_t *q, size_t limit);
-/* Copies a frame in and numbers it; 0: no room.  With reserve it may use a
- * quarter more than the limit: what has begun is to be closed. */
+/* Copies a frame in and numbers it; 0: no room.  reserve is as in
+ * ngx_http_sandbox_helper_send(). */
 uint64_t ngx_http_sandbox_queue_add(ngx_http_sandbox_queue_t *q, u_char *frame,
     size_t len, ngx_uint_t reserve);
 /* Forgets the frames up to seq. */

@@ -350,11 +350,13 @@ ngx_http_sandbox_record_seen(ngx_http_sandbox_ctx_t *ctx)
 void
 ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 {
-    size_t               len;
-    off_t                in, out;
-    uint64_t             now;
-    sb_frame_writer_t    w;
-    ngx_http_upstream_t *u;
+    size_t                    len;
+    char                     *details;
+    off_t                     in, out;
+    uint64_t                  now;
+    sb_frame_writer_t         w;
+    ngx_http_upstream_t      *u;
+    const sb_answer_facts_t  *f;
 
     if (ctx->ended) {
         return;
@@ -429,6 +431,8 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         sb_frame_put(&w, SB_T_SHA256, sb_str(sum, 32));
     }
 
+    details = w.pos;
+
     if (ctx->multipart) {
         ngx_http_sandbox_put_files(&w, ctx);
     }
@@ -437,9 +441,33 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     len = sb_frame_end(&w);
 
-    if (len == 0 || ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len,
-                                                 1)
-                    == 0)
+    if (len && ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len,
+                                            NGX_HTTP_SANDBOX_QUEUE_MORE))
+    {
+        return;
+    }
+
+    /*
+     * It has no room; without an end the record would stay open for as long as
+     * this worker lives.  There are no more of these than requests under way.
+     */
+
+    w.pos = details;
+    w.full = false;
+
+    f = ctx->answer_facts;
+
+    if (f && f->id.len && ctx->upstream_status < NGX_HTTP_BAD_REQUEST) {
+        sb_frame_put(&w, SB_T_NEW_SANDBOX, f->id);
+    }
+
+    sb_frame_put(&w, SB_T_RESULT, sb_lit("{\"details_lost\":true}"));
+
+    len = sb_frame_end(&w);
+
+    if (ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len,
+                                     NGX_HTTP_SANDBOX_QUEUE_ALWAYS)
+        == 0)
     {
         ngx_http_sandbox_helper_gap(ctx->route.sandbox, "end_lost");
     }
