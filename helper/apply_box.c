@@ -219,6 +219,7 @@ apply_op_place(apply_op_t *op, apply_box_t *box)
 
     if (!op->home) {
         op->row.held = box->id;
+        box->none_held = false;
         op->away_next = box->away;
 
         if (box->away) {

@@ -20,6 +20,7 @@ struct apply_box_s {
     char            dir[STORE_DIR_LEN];
     bool            file;           /* has a history file */
     bool            seen;           /* upstream has shown that it exists */
+    bool            none_held;      /* _gateway holds nothing of it for sure */
     char           *name;
     char           *instance;
     char           *state;          /* as last written */

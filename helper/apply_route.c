@@ -237,11 +237,16 @@ apply_seen_one(apply_t *a, const journal_record_t *r, apply_box_t *box,
 
     gone = sb_eq(state, sb_lit("gone"));
 
-    if (!gone) {
-        box->seen = true;
+    box->seen = !gone;
 
-        if (!box->file && (box->away || apply_box_held(a, box))) {
+    /* only a sandbox that something is kept of gets a file */
+    if (!gone && !box->file && !box->none_held) {
+
+        if (box->away || apply_box_held(a, box)) {
             apply_box_known(a, box);
+
+        } else {
+            box->none_held = true;
         }
     }
 

@@ -416,10 +416,10 @@ apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
 
     if (rc != SQLITE_OK) {
         sb_uuid_text(id, op ? op->row.id : item->rec.r.frame.op);
-        log_line(LOG_ERROR, "record %llu (operation %s) does not fit into the "
-                 "history of %s and is left out: %s",
-                 (unsigned long long) item->rec.r.cursor, id, db->dir,
-                 sqlite3_errmsg(db->db));
+        log_minutely(LOG_ERROR, "record %llu (operation %s) does not fit into "
+                     "the history of %s and is left out: %s",
+                     (unsigned long long) item->rec.r.cursor, id, db->dir,
+                     sqlite3_errmsg(db->db));
 
         (void) sqlite3_exec(db->db, "rollback to one", NULL, NULL, NULL);
         db->next_seq = seq;

@@ -240,6 +240,7 @@ main(int argc, char **argv)
     }
 
     (void) umask(027);
+    (void) sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);  /* a lock per malloc */
     (void) curl_global_init(CURL_GLOBAL_DEFAULT);
 
     if (!log_open(h.options.log)) {

@@ -15,6 +15,10 @@
  * acknowledged. */
 #define SERVER_LAST  64
 
+/* Writing works again when it did for that long: a disk that is nearly full
+ * takes a small record now and then. */
+#define SERVER_CALM_US  1000000u
+
 static const uint8_t  server_no_op[16];
 
 
@@ -366,9 +370,11 @@ server_write(server_t *s, const journal_item_t *items, size_t n)
                      "refused until it works again",
                      rc == EDQUOT ? "too much of it is not applied yet"
                                   : strerror(rc));
+        s->error_us = sb_now_us();
 
-    } else if (s->error) {
+    } else if (s->error_us && sb_now_us() > s->error_us + SERVER_CALM_US) {
         log_line(LOG_INFO, "the journal can be written again");
+        s->error_us = 0;
     }
 
     s->error = rc;

@@ -32,6 +32,8 @@ typedef struct {
 
     sb_buf_t              ends;         /* END frames of our own */
     int                   error;        /* of the last append, 0 when fine */
+    uint64_t              error_us;     /* time of the last failure, until it
+                                           is over */
 } server_t;
 
 /* Queues bytes for a connection, which dies when it does not take them. */

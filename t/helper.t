@@ -483,6 +483,9 @@ ok(!-e $p->{socket}, 'the socket is gone');
     $limit->('unlimited');
     my $op = whole($w, 's1');
     ok(!exists $w->ack->{CODE}, 'goes on when there is room');
+    sleep 1.1;
+    $w->put('SEEN', 0, SANDBOX => 's1');
+    $w->ack;
     like(slurp($q->{log}), qr/can be written again/, 'and says so');
 
     my $again = worker($q, 5);
