@@ -96,7 +96,6 @@ struct apply_s {
     uint64_t          ask_after_us;
     uint64_t          tidy_after_us;
     uint64_t          stored;       /* cursor in the file "applied" */
-    unsigned          failures;
 
     pthread_t         thread;
     bool              running;
@@ -134,18 +133,28 @@ void apply_ops_free(apply_t *a);
  * memory. */
 sb_rc_t apply_route(apply_t *a, const char *buf, size_t n);
 
-/* --- apply_write.c: into the files -------------------------------------- */
+/* --- apply_file.c: opening and making files ----------------------------- */
+
+/* Opens a file, made if need be.  One that cannot be used is set aside, which
+ * *lost then tells.  NULL: stop. */
+store_db_t *apply_open(apply_t *a, const char *dir, bool *lost);
+/* Makes the file of a sandbox and moves in what was held for it; `lost`: it
+ * had one, which is gone. */
+bool apply_make_file(apply_t *a, apply_box_t *box, bool lost);
 
 /* Does _gateway hold records of the sandbox? */
 bool apply_box_held(apply_t *a, const apply_box_t *box);
 /* Makes the files of sandboxes that became known. */
 bool apply_make_files(apply_t *a);
-bool apply_write_groups(apply_t *a);
-/* Gives polls their rows that wait for more than two seconds. */
-bool apply_force_pending(apply_t *a, uint64_t now_us);
 /* The file of _gateway, made if need be, and pinned; NULL: stop. */
 store_db_t *apply_gateway(apply_t *a);
 /* After a failure of the machine: waits a while; false: give up. */
 bool apply_again(apply_t *a, const char *dir, int rc);
+
+/* --- apply_write.c: into the files -------------------------------------- */
+
+bool apply_write_groups(apply_t *a);
+/* Gives polls their rows that wait for more than two seconds. */
+bool apply_force_pending(apply_t *a, uint64_t now_us);
 
 #endif /* APPLY_INT_H_INCLUDED */

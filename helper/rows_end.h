@@ -4,6 +4,7 @@
 #define ROWS_END_H_INCLUDED
 
 #include "facts.h"
+#include "operation.h"
 #include "rows.h"
 
 typedef struct {
@@ -28,6 +29,8 @@ typedef struct {
     char        *reason;            /* ... and its reason */
 } rows_end_t;
 
+/* The operation's row of lib's table, or NULL. */
+const sb_op_t *rows_known(sb_str_t type);
 /* Status that an END states, "unknown" when it is none of the format's. */
 sb_str_t rows_status(const facts_t *t);
 /* request_json. */
@@ -55,5 +58,28 @@ int rows_side(store_db_t *db, rows_op_t *op, const facts_t *t,
 int rows_detach(store_db_t *db, rows_op_t *op, const facts_t *t,
     const rows_record_t *first);
 int rows_unhold(store_db_t *db, rows_op_t *op);
+
+/* --- rows_fold.c ---------------------------------------------------------- */
+
+/* May an operation be counted instead of having a row? */
+bool rows_foldable(const rows_op_t *op, const rows_record_t *begin);
+/* Fills the key of its group. */
+void rows_fold_key(store_fold_t *f, const facts_t *t);
+/* The group's newest row at the end of the history, or NULL. */
+store_fold_t *rows_fold_find(store_db_t *db, const store_fold_t *key);
+/* The operation has the group's newest row now. */
+void rows_fold_remember(store_db_t *db, rows_op_t *op,
+    const store_fold_t *key, const char *status);
+/* Counts a poll into a row. */
+int rows_fold_count(store_db_t *db, const store_fold_t *f, uint64_t at_us,
+    uint64_t cursor);
+
+/* Keeps the frames of a poll until its end shows whether it is counted. */
+int rows_pend(store_db_t *db, rows_op_t *op, const rows_record_t *first,
+    uint64_t cursor);
+/* Puts kept frames before the new ones; *mem owns them, free() it. */
+int rows_unpend(store_db_t *db, rows_op_t *op, rows_record_t **first,
+    void **mem);
+int rows_pending_done(store_db_t *db, rows_op_t *op);
 
 #endif /* ROWS_END_H_INCLUDED */

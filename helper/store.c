@@ -3,7 +3,6 @@
 
 #include "id.h"
 #include "log.h"
-#include "path.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,53 +13,6 @@
 
 
 #define STORE_STMTS  64
-
-
-size_t
-store_dir_path(char *dst, size_t size, const char *base, const char *dir)
-{
-    int  n;
-
-    n = snprintf(dst, size, "%s/%s/" STORE_FILE, base, dir);
-
-    return n > 0 && (size_t) n < size ? (size_t) n : 0;
-}
-
-
-size_t
-store_path(char *dst, size_t size, const char *base, sb_str_t sandbox)
-{
-    char  dir[STORE_DIR_LEN];
-
-    /* our own directory is no sandbox id (it begins with "_") */
-    if (sb_eq(sandbox, sb_lit(SCHEMA_GATEWAY))) {
-        return store_dir_path(dst, size, base, SCHEMA_GATEWAY);
-    }
-
-    sb_history_dir(dir, sandbox);
-
-    return store_dir_path(dst, size, base, dir);
-}
-
-
-int
-store_open_read(const char *path, sqlite3 **db)
-{
-    int  rc;
-
-    rc = sqlite3_open_v2(path, db, SQLITE_OPEN_READONLY, NULL);
-
-    if (rc == SQLITE_OK) {
-        rc = schema_pragmas(*db, false);
-    }
-
-    if (rc != SQLITE_OK) {
-        (void) sqlite3_close(*db);
-        *db = NULL;
-    }
-
-    return rc;
-}
 
 
 /*
@@ -655,119 +607,6 @@ store_rollback(store_db_t *db)
     (void) sqlite3_exec(db->db, "rollback", NULL, NULL, NULL);
     db->in_tx = false;
     (void) store_load(db);
-}
-
-
-sqlite3_stmt *
-store_stmt(store_db_t *db, unsigned n, const char *sql)
-{
-    if (n >= db->nstmts) {
-        return NULL;
-    }
-
-    if (db->stmts[n] == NULL) {
-        if (sqlite3_prepare_v3(db->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
-                               &db->stmts[n], NULL) != SQLITE_OK)
-        {
-            return NULL;
-        }
-
-    } else {
-        (void) sqlite3_clear_bindings(db->stmts[n]);
-    }
-
-    return db->stmts[n];
-}
-
-
-int
-store_run(sqlite3_stmt *st)
-{
-    int  rc;
-
-    rc = sqlite3_step(st);
-
-    if (rc == SQLITE_DONE || rc == SQLITE_ROW) {
-        (void) sqlite3_reset(st);
-        return SQLITE_OK;
-    }
-
-    (void) sqlite3_reset(st);
-
-    return rc;
-}
-
-
-void
-store_bind_text(sqlite3_stmt *st, int n, sb_str_t s)
-{
-    char    *clean;
-    size_t   i, len, ok;
-
-    if (s.data == NULL) {
-        sqlite3_bind_null(st, n);
-        return;
-    }
-
-    if (s.len < (size_t) 1 << 30 && sb_utf8_valid(s)
-        && memchr(s.data, '\0', s.len) == NULL)
-    {
-        sqlite3_bind_text(st, n, s.data, (int) s.len, SQLITE_TRANSIENT);
-        return;
-    }
-
-    clean = malloc(s.len * 3 + 1);
-
-    if (clean == NULL) {
-        sqlite3_bind_null(st, n);
-        return;
-    }
-
-    len = 0;
-
-    for (i = 0; i < s.len; i += ok) {
-
-        for (ok = 4; ok; ok--) {
-            if (i + ok <= s.len && s.data[i]
-                && sb_utf8_valid(sb_str(s.data + i, ok))
-                && memchr(s.data + i, '\0', ok) == NULL)
-            {
-                break;
-            }
-        }
-
-        if (ok) {
-            memcpy(clean + len, s.data + i, ok);
-            len += ok;
-
-        } else {
-            memcpy(clean + len, "\xef\xbf\xbd", 3);
-            len += 3;
-            ok = 1;
-        }
-    }
-
-    sqlite3_bind_text(st, n, clean, (int) len, free);
-}
-
-
-void
-store_bind_id(sqlite3_stmt *st, int n, const uint8_t id[16])
-{
-    char  text[SB_UUID_LEN + 1];
-
-    sb_uuid_text(text, id);
-    sqlite3_bind_text(st, n, text, SB_UUID_LEN, SQLITE_TRANSIENT);
-}
-
-
-void
-store_bind_time(sqlite3_stmt *st, int n, uint64_t us)
-{
-    char  text[SB_TIME_LEN + 1];
-
-    sb_time_text(text, us);
-    sqlite3_bind_text(st, n, text, SB_TIME_LEN, SQLITE_TRANSIENT);
 }
 
 
