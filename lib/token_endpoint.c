@@ -41,6 +41,7 @@ static void sb_claims_put_str(sb_claims_t *c, unsigned width, sb_str_t s);
 static uint32_t sb_claims_get(sb_claims_t *c, unsigned width);
 static sb_str_t sb_claims_get_str(sb_claims_t *c, unsigned width);
 static bool sb_token_at(sb_str_t s);
+static bool sb_endpoint_at(sb_str_t s, size_t i);
 static size_t sb_token_run(sb_str_t s, size_t i);
 
 
@@ -146,10 +147,12 @@ sb_endpoint_token_check(sb_endpoint_token_t *e, const sb_tokens_t *t,
 bool
 sb_token_like(sb_str_t text)
 {
-    const char  *p, *end;
+    sb_str_t     s;
+    const char  *p, *end, *claims;
 
     p = text.data;
     end = p + text.len;
+    claims = p;
 
     while (p < end) {
         p = memchr(p, 's', (size_t) (end - p));
@@ -158,8 +161,24 @@ sb_token_like(sb_str_t text)
             return false;
         }
 
-        if (sb_token_at(sb_str(p, (size_t) (end - p)))) {
+        s = sb_str(p, (size_t) (end - p));
+
+        if (sb_token_at(s)) {
             return true;
+        }
+
+        /* claims that begin within others end where these do: they are looked
+         * at once, else a text of many beginnings takes the square of it */
+
+        if (p >= claims && s.len > sb_endpoint_prefix.len
+            && memcmp(p, sb_endpoint_prefix.data, sb_endpoint_prefix.len) == 0)
+        {
+            claims = p + sb_endpoint_prefix.len;
+            claims += sb_token_run(s, sb_endpoint_prefix.len);
+
+            if (sb_endpoint_at(s, (size_t) (claims - p))) {
+                return true;
+            }
         }
 
         p++;
@@ -261,31 +280,28 @@ sb_token_at(sb_str_t s)
 
     i = sb_token_prefix.len;
 
-    if (s.len <= i) {
+    if (s.len <= i || memcmp(s.data, sb_token_prefix.data, i) != 0) {
         return false;
     }
 
-    if (memcmp(s.data, sb_token_prefix.data, i) == 0) {
-
-        while (i < s.len
-               && ((s.data[i] >= 'a' && s.data[i] <= 'z')
-                   || (s.data[i] >= '0' && s.data[i] <= '9')))
-        {
-            i++;
-        }
-
-        return i > sb_token_prefix.len && i < s.len && s.data[i] == '_'
-               && sb_token_run(s, i + 1) >= SB_TOKEN_TEXT;
+    while (i < s.len
+           && ((s.data[i] >= 'a' && s.data[i] <= 'z')
+               || (s.data[i] >= '0' && s.data[i] <= '9')))
+    {
+        i++;
     }
 
-    if (memcmp(s.data, sb_endpoint_prefix.data, i) == 0) {
-        i += sb_token_run(s, i);
+    return i > sb_token_prefix.len && i < s.len && s.data[i] == '_'
+           && sb_token_run(s, i + 1) >= SB_TOKEN_TEXT;
+}
 
-        return i > sb_endpoint_prefix.len && i < s.len && s.data[i] == '.'
-               && sb_token_run(s, i + 1) >= SB_TOKEN_TEXT;
-    }
 
-    return false;
+/* Do the claims of an endpoint token that s begins with end at i? */
+static bool
+sb_endpoint_at(sb_str_t s, size_t i)
+{
+    return i > sb_endpoint_prefix.len && i < s.len && s.data[i] == '.'
+           && sb_token_run(s, i + 1) >= SB_TOKEN_TEXT;
 }
 
 

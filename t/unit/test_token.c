@@ -530,7 +530,7 @@ test_like(void **state)
     };
 
     char                 text[2][SB_TOKEN_TEXT_MAX];
-    char                 token[SB_ENDPOINT_TOKEN_MAX], around[2048];
+    char                 token[SB_ENDPOINT_TOKEN_MAX], around[2048], *many;
     sb_tokens_t          t;
     sb_endpoint_token_t  e;
 
@@ -558,6 +558,30 @@ test_like(void **state)
     assert_true(sb_token_like(str(around)));
     snprintf(around, sizeof(around), "a=sbx_; sbsbe_%s; b=sbe_", token);
     assert_true(sb_token_like(str(around)));
+    snprintf(around, sizeof(around), "sbe_sbe_%s", text[0]);
+    assert_true(sb_token_like(str(around)));
+    snprintf(around, sizeof(around), "sbe_x.sbe_%s", token);
+    assert_true(sb_token_like(str(around)));
+
+    /* in a time that grows with the length, whatever the text: as the square
+     * of it this would take half an hour */
+
+    many = malloc(4 * 1000 * 1000);
+    assert_non_null(many);
+
+    for (size_t i = 0; i < 1000 * 1000; i++) {
+        memcpy(many + 4 * i, i & 1 ? "sbx_" : "sbe_", 4);
+    }
+
+    memcpy(many, "sbx_", 4);
+    assert_true(sb_token_like(sb_str(many, 4 * 1000 * 1000)));
+
+    for (size_t i = 0; i < 1000 * 1000; i++) {
+        memcpy(many + 4 * i, "sbe_", 4);
+    }
+
+    assert_false(sb_token_like(sb_str(many, 4 * 1000 * 1000)));
+    free(many);
 
     sb_tokens_free(&t);
 }
