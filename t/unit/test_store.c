@@ -728,6 +728,19 @@ test_held_until_seen(void **state)
        "zwei");
     is("t2", "select value from gateway_state where key = 'state'", "Running");
 
+    /* an answer that has begun shows it, long before its end */
+    begin(22, "command.execute", "t4", 0);
+    tf_u64(&f, SB_T_TIME, T0 + 123);
+    put();
+    go();
+    is("t4", "select 1", "-");
+    facts(22);
+    tf_u64(&f, SB_T_UPSTREAM_STATUS, 200);
+    put();
+    go();
+    is("t4", "select status || occurred_at from history_events",
+       "started2026-11-29T09:00:00.000123Z");
+
     /* seen, but nothing to keep: no file */
     is("t3", "select 1", "-");
     whole(21, "file.stat", "t3", "succeeded", 200);
