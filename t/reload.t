@@ -130,8 +130,9 @@ sleep 0.1;
 kill 'QUIT', $t->{nginx_pid};
 my $last = $c->response;
 is($last->status, 200, 'QUIT: what is going on is finished');
-$e = $t->record($last);
-is($e->{status}, 'succeeded', 'and recorded');
+$e = $t->record($last, timeout => 2);
+is($e->{status}, 'succeeded', 'and recorded at once');
+unlike($t->log_text, qr/may be lost/, 'no worker left with records unsent');
 
 $t->stop;
 done_testing;

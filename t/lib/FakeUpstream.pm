@@ -28,6 +28,7 @@ package FakeUpstream;
 #   [ ws_echo => ]               echo frames until a close frame
 #   [ ws_recv => N ]             read N frames (logged with kind "frame")
 #   [ 'early' ]                  first step only: do not wait for the body
+#   [ read_some => N ]           read N bytes of it;   [ 'read_body' ]  the rest
 #   [ 'default' ]                the answer FakeUpstream::Play would give
 #
 # Request log entries are hashes: listener, method, target, version, head (raw

@@ -259,6 +259,7 @@ sub play {
 
         } elsif ($do eq 'read_body') {
             $self->read_body($req);
+            $self->log_request($req);
 
         } elsif ($do eq 'read_some') {
             $self->read_exactly($req, $arg[0]);
