@@ -151,6 +151,27 @@ gw_read_file(const char *path, size_t max, size_t *len)
 
 
 bool
+gw_trusted(const struct stat *st)
+{
+    char        *end;
+    const char  *sudo;
+
+    if (st->st_mode & S_IWOTH) {
+        return false;
+    }
+
+    if (st->st_uid == 0 || st->st_uid == geteuid()) {
+        return true;
+    }
+
+    sudo = (geteuid() == 0) ? getenv("SUDO_UID") : NULL;
+
+    return sudo != NULL && *sudo != '\0'
+           && strtoul(sudo, &end, 10) == st->st_uid && *end == '\0';
+}
+
+
+bool
 gw_copy_tree(const char *from, const char *to)
 {
     unsigned  left;

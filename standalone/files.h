@@ -5,6 +5,7 @@
 
 #include "sb.h"
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* mkdir -p; `mode` for the last one when it is new, 0755 for those above it.
@@ -19,6 +20,9 @@ bool gw_write_file(const char *path, const char *text, size_t len,
 /* Reads a file of at most `max` bytes; malloc'd and NUL-terminated, its length
  * in *len.  NULL with errno (EFBIG: larger). */
 char *gw_read_file(const char *path, size_t max, size_t *len);
+
+/* Can nobody but us, root, and who called us by sudo, write it? */
+bool gw_trusted(const struct stat *st);
 
 /* Copies files and directories, readable by all; at most 4,096 entries of at
  * most 64 MiB.  What is there is overwritten.  False with errno. */

@@ -1,11 +1,14 @@
 /* Options of sandbox-gateway: flags, environment, .env. */
 
 #include "gateway.h"
+#include "files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #define GW_ENV         "SANDBOX_GATEWAY_"
 #define GW_ENV_LEN     (sizeof(GW_ENV) - 1)
@@ -463,13 +466,18 @@ gw_orchestrator_name(const char *name, size_t len, const char *value)
 static bool
 gw_dotenv_read(gw_options_t *opt, bool *set)
 {
-    bool       now[GW_NOPTIONS] = { false };
-    char      *text, *line;
-    size_t     n;
-    FILE      *f;
-    unsigned   number;
+    bool         now[GW_NOPTIONS] = { false };
+    int          fd;
+    char        *text, *line;
+    size_t       n;
+    FILE        *f;
+    unsigned     number;
+    struct stat  st;
 
-    f = fopen(".env", "re");
+    /* a pipe is not waited for */
+
+    fd = open(".env", O_RDONLY|O_CLOEXEC|O_NONBLOCK);
+    f = (fd == -1) ? NULL : fdopen(fd, "re");
 
     if (f == NULL) {
         if (errno == ENOENT) {
@@ -478,6 +486,15 @@ gw_dotenv_read(gw_options_t *opt, bool *set)
 
         return gw_fail("the file .env in the working directory cannot be"
                        " read: %s.", strerror(errno));
+    }
+
+    /* it names programs to run: anybody could leave one in /tmp */
+
+    if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || !gw_trusted(&st)) {
+        fclose(f);
+        return gw_fail("the file .env in the working directory is not ours"
+                       " alone to write; correct its owner and mode or start"
+                       " in another directory.");
     }
 
     /* never freed: options point into it */

@@ -143,6 +143,14 @@ gw_place_make(gw_place_t *p, const gw_programs_t *prog,
                        p->data);
     }
 
+    /* what root writes and runs below it, its owner could exchange */
+
+    if (!gw_trusted(&st)) {
+        return gw_fail("the data directory %s is not ours alone to write;"
+                       " correct its owner and mode or choose another with"
+                       " --data.", p->data);
+    }
+
     if (!gw_place_lock(p)) {
         return false;
     }
