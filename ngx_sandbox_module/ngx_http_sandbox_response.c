@@ -44,6 +44,14 @@ static ngx_http_sandbox_shield_t  ngx_http_sandbox_shields[] = {
     { "X-Content-Type-Options", NULL, 1 },
     { "Service-Worker-Allowed", NULL, 1 },
     { "Clear-Site-Data", NULL, 1 },
+
+    /* would bind the whole host, or tell of requests to it */
+    { "Strict-Transport-Security", NULL, 1 },
+    { "Alt-Svc", NULL, 1 },
+    { "NEL", NULL, 1 },
+    { "Report-To", NULL, 1 },
+    { "Reporting-Endpoints", NULL, 1 },
+
     { "Set-Cookie", "sandbox_session", 1 },
     { NULL, NULL, 0 }
 };
