@@ -2,8 +2,7 @@
 
 # WebSockets: user ports and execd's terminal.  Frames pass untouched in both
 # directions, also those sent in one packet with the handshake; the record has
-# sizes, close code and exit code; with the local runtime a real shell is opened,
-# typed into and left.
+# sizes, close code and exit code.  A real shell is opened in t/real.t.
 
 use strict;
 use warnings;

@@ -105,31 +105,40 @@ sub wait_for {
 }
 
 
-sub start_helper {
-    my $self = shift;
+# Starts a program that writes a byte to its --ready-fd when it listens.
 
-    my $dir = $self->{dir};
+sub spawn_ready {
+    my ($self, $name, @args) = @_;
+
+    my $log = "$self->{dir}/logs/$name.log";
 
     pipe my $ready, my $tell or die "pipe: $!\n";
     fcntl $tell, F_SETFD, fcntl($tell, F_GETFD, 0) & ~FD_CLOEXEC;
 
+    my $pid = $self->spawn($log, "$BUILD/sandbox-$name", @args,
+        defined $self->{api_key}
+            ? ('--api-key-file', "$self->{dir}/etc/api-key") : (),
+        '--ready-fd', fileno $tell);
+    close $tell;
+
+    IO::Select->new($ready)->can_read(10) && sysread($ready, my $byte, 1)
+        or die "sandbox-$name does not start:\n" . SandboxTest::read_file($log);
+
+    return $pid;
+}
+
+
+sub start_helper {
+    my $self = shift;
+
+    my $dir = $self->{dir};
     my @drop = $> == 0
         ? ('--user', 'nobody', '--socket-group', 'www-data',
            '--socket-mode', '0660', '--peer', 'www-data') : ();
 
-    $self->{helper_pid} = $self->spawn("$dir/logs/helper.log",
-        "$BUILD/sandbox-helper", '--data', "$dir/data",
-        '--socket', "$dir/run/helper.sock",
-        '--upstream', $self->{upstream_url},
-        defined $self->{api_key}
-            ? ('--api-key-file', "$dir/etc/api-key") : (),
-        '--ready-fd', fileno $tell, @drop, @{ $self->{helper_args} // [] });
-
-    close $tell;
-
-    IO::Select->new($ready)->can_read(10) && sysread($ready, my $byte, 1)
-        or die "sandbox-helper does not start:\n"
-               . SandboxTest::read_file("$dir/logs/helper.log");
+    $self->{helper_pid} = $self->spawn_ready('helper', '--data', "$dir/data",
+        '--socket', "$dir/run/helper.sock", '--upstream',
+        $self->{upstream_url}, @drop, @{ $self->{helper_args} // [] });
 
     return $self;
 }
@@ -140,23 +149,10 @@ sub start_helper {
 sub start_runtime {
     my $self = shift;
 
-    my $dir = $self->{dir};
+    my ($port) = $self->{upstream_url} =~ /:(\d+)$/;
 
-    pipe my $ready, my $tell or die "pipe: $!\n";
-    fcntl $tell, F_SETFD, fcntl($tell, F_GETFD, 0) & ~FD_CLOEXEC;
-
-    ($self->{runtime_port}) = $self->{upstream_url} =~ /:(\d+)$/;
-
-    $self->{runtime_pid} = $self->spawn("$dir/logs/runtime.log",
-        "$BUILD/sandbox-runtime", '--port', $self->{runtime_port},
-        '--data', "$dir/runtime", '--api-key-file', "$dir/etc/api-key",
-        '--ready-fd', fileno $tell, @{ $self->{runtime_args} // [] });
-
-    close $tell;
-
-    IO::Select->new($ready)->can_read(10) && sysread($ready, my $byte, 1)
-        or die "sandbox-runtime does not start:\n"
-               . SandboxTest::read_file("$dir/logs/runtime.log");
+    $self->{runtime_pid} = $self->spawn_ready('runtime', '--port', $port,
+        '--data', "$self->{dir}/runtime", @{ $self->{runtime_args} // [] });
 
     return $self;
 }
@@ -248,55 +244,43 @@ sub kill_helper {
 }
 
 
-# Ends nginx, then the helper, then upstream; sentences about what went wrong.
+# Ends a process of ours; sentences about what went wrong.
+
+sub end_process {
+    my ($self, $name, $signal, $timeout) = @_;
+
+    my $pid = delete $self->{"${name}_pid"} // return;
+    my @problems;
+
+    kill $signal, $pid;
+
+    if (!reaped($pid, $timeout)) {
+        push @problems, "$name did not end within $timeout s after $signal";
+        kill 'TERM', $pid;
+
+        if (!reaped($pid, 3)) {
+            kill 'KILL', $pid;
+            reaped($pid, 2);
+        }
+
+    } elsif ($?) {
+        push @problems, "$name ended with status $?";
+    }
+
+    return @problems;
+}
+
+
+# Ends nginx, then the helper, then upstream.
 
 sub halt {
     my ($self, %o) = @_;
 
-    my @problems;
-
-    if (my $pid = delete $self->{nginx_pid}) {
-        kill $o{fast} ? 'TERM' : 'QUIT', $pid;
-
-        if (!reaped($pid, 5)) {
-            push @problems, 'nginx did not end within 5 s';
-            kill 'TERM', $pid;
-
-            if (!reaped($pid, 5)) {
-                push @problems, 'nginx did not end after TERM';
-                kill 'KILL', $pid;
-                reaped($pid, 2);
-            }
-        }
-
-        push @problems, "nginx ended with status $?" if $?;
-    }
-
-    if (my $pid = delete $self->{helper_pid}) {
-        kill 'TERM', $pid;
-
-        if (!reaped($pid, 15)) {
-            push @problems, 'sandbox-helper did not end within 15 s after TERM';
-            kill 'KILL', $pid;
-            reaped($pid, 2);
-
-        } elsif ($?) {
-            push @problems, "sandbox-helper ended with status $?";
-        }
-    }
-
-    if (my $pid = delete $self->{runtime_pid}) {
-        kill 'TERM', $pid;
-
-        if (!reaped($pid, 10)) {
-            push @problems, 'sandbox-runtime did not end within 10 s after TERM';
-            kill 'KILL', $pid;
-            reaped($pid, 2);
-
-        } elsif ($?) {
-            push @problems, "sandbox-runtime ended with status $?";
-        }
-    }
+    my @problems = (
+        $self->end_process('nginx', $o{fast} ? 'TERM' : 'QUIT', 5),
+        $self->end_process('helper', 'TERM', 15),
+        $self->end_process('runtime', 'TERM', 10),
+    );
 
     $self->{up}->stop if $self->{up};
 

@@ -5,7 +5,7 @@ package SandboxWs;
 #   my $ws = $t->websocket("/v1/sandboxes/s1/proxy/44772/pty/p/ws");
 #   is($ws->status, 101);
 #   $ws->send(2, "\x00ls\n");
-#   my $f = $ws->recv;                  # {op, fin, rsv, payload} or undef
+#   my $f = $ws->recv;          # {op, fin, rsv, masked, payload} or undef
 
 use strict;
 use warnings;
@@ -51,20 +51,51 @@ sub accepted { $_[0]{accepted} }
 sub conn { $_[0]{conn} }
 
 
-# Bytes of a masked frame.
+# Bytes of a frame; masked, as a client must, unless `mask` is the empty text.
 
 sub bytes {
     my ($op, $payload, %o) = @_;
 
     my $n = length $payload;
-    my $b0 = $op | (($o{fin} // 1) ? 0x80 : 0) | (($o{rsv} // 0) << 4);
     my $mask = $o{mask} // pack 'N', rand 2 ** 32;
+    my $bit = length $mask ? 0x80 : 0;
 
-    return pack('C', $b0)
-           . ($n < 126 ? pack('C', 0x80 | $n)
-              : $n < 65536 ? pack('Cn', 0x80 | 126, $n)
-                           : pack('CQ>', 0x80 | 127, $n))
-           . $mask . ($payload ^ substr($mask x (int($n / 4) + 1), 0, $n));
+    $payload ^= substr($mask x (int($n / 4) + 1), 0, $n) if $bit;
+
+    return pack('C', $op | (($o{fin} // 1) ? 0x80 : 0) | (($o{rsv} // 0) << 4))
+           . ($n < 126 ? pack('C', $bit | $n)
+              : $n < 65536 ? pack('Cn', $bit | 126, $n)
+                           : pack('CQ>', $bit | 127, $n))
+           . $mask . $payload;
+}
+
+
+# Takes a frame off the front of a buffer, which `want` fills up to a length;
+# undef when that fails.
+
+sub take_frame {
+    my ($buf, $want) = @_;
+
+    $want->(2) or return undef;
+    my ($b0, $b1) = unpack 'CC', $$buf;
+    my ($n, $off) = ($b1 & 0x7f, 2);
+
+    if ($n >= 126) {
+        $off = $n == 126 ? 4 : 10;
+        $want->($off) or return undef;
+        $n = unpack $n == 126 ? 'x2n' : 'x2Q>', $$buf;
+    }
+
+    my $masked = $b1 & 0x80 ? 4 : 0;
+    $want->($off + $masked + $n) or return undef;
+
+    my $mask = substr $$buf, $off, $masked;
+    my $payload = substr $$buf, $off + $masked, $n;
+    substr $$buf, 0, $off + $masked + $n, '';
+    $payload ^= substr($mask x (int($n / 4) + 1), 0, $n) if $masked;
+
+    return { op => $b0 & 0x0f, fin => $b0 >> 7, rsv => ($b0 >> 4) & 7,
+             masked => $masked ? 1 : 0, payload => $payload };
 }
 
 
@@ -83,33 +114,10 @@ sub recv {
     my $c = $self->{conn};
     my $deadline = time + ($timeout // 5);
 
-    my $want = sub {
+    return take_frame(\$c->{buf}, sub {
         while (length $c->{buf} < $_[0]) { $c->fill($deadline) or return 0 }
         return 1;
-    };
-
-    $want->(2) or return undef;
-    my ($b0, $b1) = unpack 'CC', $c->{buf};
-    my $n = $b1 & 0x7f;
-    my $off = 2;
-
-    if ($n == 126) {
-        $want->(4) or return undef;
-        $n = unpack 'x2n', $c->{buf};
-        $off = 4;
-
-    } elsif ($n == 127) {
-        $want->(10) or return undef;
-        $n = unpack 'x2Q>', $c->{buf};
-        $off = 10;
-    }
-
-    $want->($off + $n) or return undef;
-    my $payload = substr $c->{buf}, $off, $n;
-    substr $c->{buf}, 0, $off + $n, '';
-
-    return { op => $b0 & 0x0f, fin => $b0 >> 7, rsv => ($b0 >> 4) & 7,
-             payload => $payload };
+    });
 }
 
 

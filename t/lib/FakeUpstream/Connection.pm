@@ -14,6 +14,7 @@ use Socket qw(IPPROTO_TCP SOL_SOCKET SO_LINGER TCP_NODELAY);
 use Time::HiRes qw(time sleep);
 
 use FakeUpstream::Play;
+use SandboxWs;
 
 our $BODY_KEPT = 1 << 20;
 
@@ -330,25 +331,19 @@ sub ws_accept {
 }
 
 
-# Bytes of an unmasked frame.
+# Bytes of a frame as a server sends it.
 
 sub frame_bytes {
     my ($op, $payload, $o) = @_;
 
-    my $n = length $payload;
-    my $b0 = $op | (($o->{fin} // 1) ? 0x80 : 0) | (($o->{rsv} // 0) << 4);
-
-    return pack('C', $b0)
-           . ($n < 126 ? pack('C', $n)
-              : $n < 65536 ? pack('Cn', 126, $n) : pack('CQ>', 127, $n))
-           . $payload;
+    return SandboxWs::bytes($op, $payload, %{ $o // {} }, mask => '');
 }
 
 
 sub frame {
-    my ($self, $op, $payload, $o) = @_;
+    my ($self, @frame) = @_;
 
-    $self->send(frame_bytes($op, $payload, $o // {}));
+    $self->send(frame_bytes(@frame));
 }
 
 
@@ -357,37 +352,10 @@ sub frame {
 sub recv_frame {
     my $self = shift;
 
-    my $want = sub {
+    return SandboxWs::take_frame(\$self->{buf}, sub {
         while (length $self->{buf} < $_[0]) { $self->fill or return 0 }
         return 1;
-    };
-
-    $want->(2) or return undef;
-    my ($b0, $b1) = unpack 'CC', $self->{buf};
-    my $n = $b1 & 0x7f;
-    my $off = 2;
-
-    if ($n == 126) {
-        $want->(4) or return undef;
-        $n = unpack 'x2n', $self->{buf};
-        $off = 4;
-
-    } elsif ($n == 127) {
-        $want->(10) or return undef;
-        $n = unpack 'x2Q>', $self->{buf};
-        $off = 10;
-    }
-
-    my $masked = $b1 & 0x80;
-    $want->($off + ($masked ? 4 : 0) + $n) or return undef;
-    my $mask = $masked ? substr($self->{buf}, $off, 4) : '';
-    $off += 4 if $masked;
-    my $payload = substr $self->{buf}, $off, $n;
-    substr $self->{buf}, 0, $off + $n, '';
-    $payload ^= substr($mask x (int($n / 4) + 1), 0, $n) if $masked;
-
-    return { op => $b0 & 0x0f, fin => $b0 >> 7, rsv => ($b0 >> 4) & 7,
-             masked => $masked ? 1 : 0, payload => $payload };
+    });
 }
 
 1;
