@@ -32,6 +32,9 @@ struct conn_s {
 
     uint64_t          seq;          /* newest kept or dropped frame */
     bool              answer;       /* an ACK is due */
+    bool              hole;         /* a frame could not be kept: seq + 1 has to
+                                       come first */
+    uint64_t          refused;      /* behind the hole, to be answered so */
     uint64_t          next_seq;     /* sync full: written, not being flushed */
     uint64_t          sync_seq;     /* ... being flushed */
 };

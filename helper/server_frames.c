@@ -204,6 +204,15 @@ server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
         return true;
     }
 
+    if (c->hole && f->seq != c->seq + 1) {
+        /* behind a frame that could not be kept: one ACK speaks of all up to
+         * it, so nothing counts before that one has come again */
+        c->refused = f->seq;
+        return true;
+    }
+
+    c->hole = false;
+
     if (s->conf->journal == NULL) {
         c->seq = f->seq;
         c->answer = true;
@@ -455,6 +464,11 @@ server_append(server_t *s)
 
     for (c = s->conns; c; c = c->next) {
 
+        if (c->refused) {
+            server_ack(s, c, c->refused, s->error ? s->error : EAGAIN);
+            c->refused = 0;
+        }
+
         if (!c->answer) {
             continue;
         }
@@ -463,8 +477,9 @@ server_append(server_t *s)
 
         if (rc != 0) {
             server_ack(s, c, c->seq, rc);
-            /* nothing of it is kept: it may come again */
+            /* nothing of it is kept: it has to come again */
             c->seq = inflight_last_seq(c->inst);
+            c->hole = true;
 
         } else if (s->conf->flush_fd != -1 && s->flush) {
             c->next_seq = c->seq;

@@ -18,6 +18,7 @@
 
 /* all in ms */
 #define NGX_HTTP_SANDBOX_EXIT_TIME  500
+#define NGX_HTTP_SANDBOX_PAUSE      500     /* ms, while the journal fails */
 #define NGX_HTTP_SANDBOX_HOLD_STEP  100
 #define NGX_HTTP_SANDBOX_HOLD_AWAY  1000
 #define NGX_HTTP_SANDBOX_HOLD_TIME  3000    /* without an answer */
@@ -36,6 +37,8 @@ typedef struct {
                                                exits waits for the waiters */
     ngx_event_t                hold;        /* and for acknowledgements */
     ngx_msec_t                 answered;
+    ngx_uint_t                 failing;     /* the journal is, said once */
+    uint64_t                   failed;      /* seq that it failed for */
     ngx_uint_t                 away;
     ngx_msec_t                 away_since;
 
@@ -50,7 +53,10 @@ static ngx_int_t ngx_http_sandbox_helper_bulk(ngx_http_sandbox_link_t *l,
 static ngx_int_t ngx_http_sandbox_helper_writable(ngx_http_sandbox_link_t *l);
 static void ngx_http_sandbox_helper_gone(ngx_http_sandbox_link_t *l);
 static void ngx_http_sandbox_flush_handler(ngx_event_t *ev);
-static void ngx_http_sandbox_ack(uint64_t seq, uint64_t code);
+static void ngx_http_sandbox_ack(uint64_t seq);
+static void ngx_http_sandbox_nack(ngx_http_sandbox_link_t *l, uint64_t seq,
+    ngx_err_t err);
+static void ngx_http_sandbox_answer(uint64_t seq, ngx_int_t rc);
 static void ngx_http_sandbox_timer_handler(ngx_event_t *ev);
 static void ngx_http_sandbox_timer_arm(void);
 static void ngx_http_sandbox_hold_handler(ngx_event_t *ev);
@@ -115,6 +121,8 @@ ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
 static ngx_int_t
 ngx_http_sandbox_helper_control(ngx_http_sandbox_link_t *l, sb_frame_t *f)
 {
+    uint64_t  code;
+
     switch (f->type) {
 
     case SB_F_WELCOME:
@@ -122,7 +130,7 @@ ngx_http_sandbox_helper_control(ngx_http_sandbox_link_t *l, sb_frame_t *f)
         l->ready = 1;
         l->wait = 0;
 
-        if (helper.away) {
+        if (helper.away && !helper.failing) {
             ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                           "sandbox helper: connected");
         }
@@ -131,7 +139,7 @@ ngx_http_sandbox_helper_control(ngx_http_sandbox_link_t *l, sb_frame_t *f)
 
         /* what it has is answered, the rest goes (again) */
 
-        ngx_http_sandbox_ack(sb_field_u64(f, SB_T_LAST_SEQ, 0), 0);
+        ngx_http_sandbox_ack(sb_field_u64(f, SB_T_LAST_SEQ, 0));
         ngx_http_sandbox_queue_rewind(&helper.queue);
         ngx_http_sandbox_gap_send();
 
@@ -140,7 +148,15 @@ ngx_http_sandbox_helper_control(ngx_http_sandbox_link_t *l, sb_frame_t *f)
 
     case SB_F_ACK:
 
-        ngx_http_sandbox_ack(f->seq, sb_field_u64(f, SB_T_CODE, 0));
+        code = sb_field_u64(f, SB_T_CODE, 0);
+
+        if (code) {
+            ngx_http_sandbox_nack(l, f->seq, (ngx_err_t) code);
+
+        } else {
+            ngx_http_sandbox_ack(f->seq);
+        }
+
         return NGX_OK;
 
     default:
@@ -180,9 +196,13 @@ ngx_http_sandbox_helper_writable(ngx_http_sandbox_link_t *l)
 static void
 ngx_http_sandbox_helper_gone(ngx_http_sandbox_link_t *l)
 {
-    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                  "sandbox helper: the connection is gone, %uz bytes wait "
-                  "for it", helper.queue.bytes);
+    if (!helper.failing) {
+        /* else closed by ourselves, and soon here again */
+
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "sandbox helper: the connection is gone, %uz bytes wait "
+                      "for it", helper.queue.bytes);
+    }
 
     helper.away = 1;
     helper.away_since = ngx_current_msec;
@@ -248,22 +268,50 @@ ngx_http_sandbox_helper_ready(void)
 
 
 static void
-ngx_http_sandbox_ack(uint64_t seq, uint64_t code)
+ngx_http_sandbox_ack(uint64_t seq)
 {
-    ngx_int_t                rc;
-    ngx_queue_t             *q;
-    ngx_http_sandbox_ctx_t  *ctx;
-
-    if (code) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, (ngx_err_t) code,
-                      "sandbox helper: the journal cannot be written");
+    if (helper.failing && seq >= helper.failed) {
+        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                      "sandbox helper: the journal can be written again");
+        helper.failing = 0;
     }
 
     ngx_http_sandbox_queue_release(&helper.queue, seq);
+    ngx_http_sandbox_answer(seq, NGX_OK);
+}
 
-    helper.answered = ngx_current_msec;
 
-    rc = code ? NGX_ERROR : NGX_OK;
+/*
+ * The journal could not be written: who waits is refused.  The frames stay, and
+ * are sent again on a new connection after a pause.
+ */
+
+static void
+ngx_http_sandbox_nack(ngx_http_sandbox_link_t *l, uint64_t seq, ngx_err_t err)
+{
+    if (!helper.failing) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, err,
+                      "sandbox helper: the journal cannot be written, records "
+                      "wait and strict operations are refused");
+        helper.failing = 1;
+    }
+
+    helper.failed = seq;
+
+    ngx_http_sandbox_answer(seq, NGX_ERROR);
+
+    l->wait = NGX_HTTP_SANDBOX_PAUSE;
+    ngx_http_sandbox_link_close(l);
+}
+
+
+/* Resumes who waits for frames up to seq. */
+
+static void
+ngx_http_sandbox_answer(uint64_t seq, ngx_int_t rc)
+{
+    ngx_queue_t             *q;
+    ngx_http_sandbox_ctx_t  *ctx;
 
     while (!ngx_queue_empty(&helper.waiters)) {
 

@@ -1,0 +1,64 @@
+#!/usr/bin/perl
+
+# C104: no room for the journal.  What must be on record is refused, the rest
+# passes; its records wait in the worker and are all there once there is room.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use SandboxTest;
+use Test::More;
+
+plan skip_all => 'needs prlimit' if system('prlimit --version >/dev/null 2>&1');
+
+my $t = SandboxTest->new->start;
+$t->sandbox('s1');
+my $execd = '/v1/sandboxes/s1/proxy/44772';
+
+sub command { $t->post("$execd/command", body => '{"command":"echo hi"}') }
+
+# As the helper's own user: root in a container may not.
+
+sub room {
+    my $pid = $t->{helper_pid};
+    my ($uid, $gid) = (stat "/proc/$pid")[4, 5];
+    my @as = $> == $uid ? () : ('setpriv', "--reuid=$uid", "--regid=$gid",
+                             '--clear-groups');
+
+    system(@as, 'prlimit', "--pid=$pid", "--fsize=$_[0]:") == 0
+        or die "prlimit: $?\n";
+}
+
+my $before = command();
+is($before->status, 200, 'there is room');
+$t->record($before);
+
+my ($segment) = glob $t->dir . '/data/journal/*.seg';
+room(-s $segment);
+
+my $r = command();
+is($r->status, 503, 'no room: strict is refused');
+is($r->code, 'GATEWAY_RECORDER_UNAVAILABLE', 'in the envelope');
+
+my @reads = map { $t->get("$execd/files/info?path=%2F$_") } 1 .. 20;
+is_deeply([ map { $_->status } @reads ], [ (200) x 20 ], 'best_effort passes');
+
+is(command()->status, 503, 'strict still is refused');
+
+room('unlimited');
+
+my $after = $t->wait_for(sub { my $x = command(); $x->status == 200 ? $x : '' });
+ok($after, 'room again: all goes on');
+
+for ($before, $after, @reads) {
+    is($t->record($_)->{status}, 'succeeded', 'on record');
+}
+
+is($t->record($r)->{status}, 'failed', 'so is what was refused');
+is_deeply([ $t->history->gaps('s1') ], [], 'nothing is missing');
+
+$t->stop;
+done_testing;
