@@ -22,10 +22,6 @@ ngx_http_sandbox_read_body(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
-    if (ctx->body_started) {
-        return NGX_DONE;
-    }
-
     ctx->body_started = 1;
 
     /* one piece in memory is wanted, whatever client_body_buffer_size says */

@@ -263,9 +263,19 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
         return NGX_AGAIN;
     }
 
-    if (ctx->judged || ctx->refused) {
-        /* an internal redirect came back into a location of ours */
-        return NGX_DECLINED;
+    if (ctx->judged || ctx->refused || (ctx->body_started && !ctx->body_done)) {
+
+        /*
+         * an internal redirect, as error_page makes it, came back to us: a file
+         * may be served, but nothing goes upstream again, or without its body
+         */
+
+        if (r->content_handler == NULL) {
+            return NGX_DECLINED;
+        }
+
+        return r->err_status >= NGX_HTTP_BAD_REQUEST
+               ? (ngx_int_t) r->err_status : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     if (!ctx->checked) {

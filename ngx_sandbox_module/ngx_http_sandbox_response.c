@@ -106,7 +106,11 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
         ctx->upstream_status = u->headers_in.status_n;
     }
 
-    if (r->err_status && !r->internal && lcf->enable) {
+    /* but a page of the user's own stays */
+
+    if (r->err_status && lcf->enable
+        && (!r->internal || r->content_handler))
+    {
         if (ngx_http_sandbox_replace_error(r, ctx) == NGX_ERROR) {
             return NGX_ERROR;
         }
