@@ -273,7 +273,7 @@ inflight_read(inflight_op_t *op, const sb_frame_t *f)
 }
 
 
-static void
+void
 inflight_mark_ended(inflight_t *t, inflight_op_t *op)
 {
     if (!op->ended) {

@@ -17,6 +17,7 @@ typedef struct inflight_inst_s  inflight_inst_t;
 #define INFLIGHT_INSTANCES  4096    /* remembered; the oldest idle one goes */
 #define INFLIGHT_DETACHED   10000   /* followed at once */
 
+#define INFLIGHT_ASK_US      2000000u   /* between two questions about one */
 #define INFLIGHT_BACK_US     2000000u   /* a worker may come back within */
 #define INFLIGHT_RESTART_US  5000000u   /* ... after our own restart */
 
@@ -50,6 +51,16 @@ size_t inflight_due(inflight_t *t, uint64_t now_us, sb_buf_t *out);
 
 /* Appends the state frames for the beginning of a segment; their number. */
 size_t inflight_state(inflight_t *t, uint64_t now_us, sb_buf_t *out);
+
+/*
+ * A question about a detached command that is due: its number, with the target
+ * (path on upstream) in `target`; 0: none.  The command is not asked about
+ * again for INFLIGHT_ASK_US.
+ */
+uint64_t inflight_ask(inflight_t *t, uint64_t now_us, sb_buf_t *target);
+/* Upstream's answer to a question; status 0: none came. */
+void inflight_told(inflight_t *t, uint64_t question, unsigned status,
+    sb_str_t body);
 
 /* Numbers, for tests and the log. */
 size_t inflight_operations(const inflight_t *t);

@@ -35,6 +35,9 @@ struct inflight_op_s {
     bool              has_exit;
     int64_t           exit_code;
     const char       *reason;       /* of an end without an exit code */
+    uint64_t          took_us;      /* by execd's clock; 0: not told */
+    uint64_t          asked_us;     /* when it was asked about */
+    uint64_t          question;     /* number of that question */
 };
 
 struct inflight_s {
@@ -46,6 +49,10 @@ struct inflight_s {
     size_t            nended;
     size_t            ngone;        /* instances gone with open operations */
     uint64_t          follow_us;
+    uint64_t          questions;    /* asked so far */
 };
+
+/* The end of a detached command is known. */
+void inflight_mark_ended(inflight_t *t, inflight_op_t *op);
 
 #endif /* INFLIGHT_INT_H_INCLUDED */

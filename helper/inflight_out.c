@@ -52,7 +52,10 @@ inflight_write_end(inflight_op_t *op, uint64_t now_us, const char *status,
         sb_frame_put_u64(&w, SB_T_EXIT_CODE, (uint64_t) op->exit_code);
     }
 
-    if (now_us > op->begun_us) {
+    if (op->took_us) {
+        sb_frame_put_u64(&w, SB_T_DURATION_US, op->took_us);
+
+    } else if (now_us > op->begun_us) {
         sb_frame_put_u64(&w, SB_T_DURATION_US, now_us - op->begun_us);
     }
 

@@ -19,6 +19,9 @@
  * takes a small record now and then. */
 #define SERVER_CALM_US  1000000u
 
+/* Whose questions our own are; connections are numbered from 1. */
+#define SERVER_ASKER  0
+
 static const uint8_t  server_no_op[16];
 
 
@@ -168,6 +171,11 @@ server_fetched(server_t *s)
     fetch_answer_t   a;
 
     while (s->conf->fetch && fetch_take(s->conf->fetch, &a)) {
+
+        if (a.conn == SERVER_ASKER) {
+            inflight_told(s->conf->inflight, a.seq, a.status,
+                          sb_str(a.body.data ? a.body.data : "", a.body.len));
+        }
 
         for (c = s->conns; c; c = c->next) {
             if (c->id == a.conn && !c->dead) {
@@ -495,6 +503,32 @@ server_append(server_t *s)
 }
 
 
+/* Commands that go on without their request: have they ended? */
+static void
+server_ask(server_t *s)
+{
+    sb_buf_t  target;
+    uint64_t  question, now;
+
+    memset(&target, 0, sizeof(target));
+    target.max = 8192;
+    now = sb_now_us();
+
+    while ((question = inflight_ask(s->conf->inflight, now, &target))) {
+
+        if (fetch_ask(s->conf->fetch, sb_str(target.data, target.len),
+                      SERVER_ASKER, question)
+            == SB_LIMIT)
+        {
+            /* those left have their turn at the next tick */
+            break;
+        }
+    }
+
+    sb_buf_free(&target);
+}
+
+
 void
 server_ends(server_t *s)
 {
@@ -504,6 +538,10 @@ server_ends(server_t *s)
 
     if (s->conf->journal == NULL || !inflight_waiting(s->conf->inflight)) {
         return;
+    }
+
+    if (s->conf->fetch) {
+        server_ask(s);
     }
 
     s->ends.len = 0;
