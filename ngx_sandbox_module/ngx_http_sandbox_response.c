@@ -30,8 +30,6 @@ static void ngx_http_sandbox_sent(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc);
 static ngx_int_t ngx_http_sandbox_own_body(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_chain_t *in);
-static ngx_int_t ngx_http_sandbox_add_header(ngx_http_request_t *r,
-    const char *name, const char *value, size_t len);
 static ngx_int_t ngx_http_sandbox_shield(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 static ngx_uint_t ngx_http_sandbox_is_type(ngx_http_request_t *r,
@@ -243,7 +241,7 @@ ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_sandbox_add_header(ngx_http_request_t *r, const char *name,
     const char *value, size_t len)
 {
@@ -324,9 +322,10 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     encoded = r->headers_out.content_encoding
               && r->headers_out.content_encoding->value.len;
 
+    /* whatever its type: a sandbox must not choose what is on record */
+
     if ((ctx->op->flags & SB_OPF_STREAM)
-        && ctx->upstream_status == NGX_HTTP_OK
-        && ngx_http_sandbox_is_type(r, "text/event-stream"))
+        && ctx->upstream_status < NGX_HTTP_SPECIAL_RESPONSE)
     {
         if (ctx->mode == NGX_HTTP_SANDBOX_OFF) {
             return NGX_OK;

@@ -81,7 +81,7 @@ for my $rest ('sandboxes/b/proxy/44772/command', 'v1/sandboxes/b/proxy/44772/x',
     my $r = $t->post("/v1/sandboxes/s1/proxy/8080/$rest",
                      body => '{"command":"x"}');
     is($r->status, 400, "a second server proxy behind a port: $rest");
-    is(scalar $up->requests, 0, 'reaches nobody');
+    is(scalar $up->requests(qr{proxy/8080|sandboxes/b}), 0, 'reaches nobody');
 }
 
 
@@ -114,6 +114,23 @@ $r = $t->get("$execd/ping");
 is($r->header('X-Kept'), 1, 'headers of a sandbox pass');
 is(scalar(grep { defined $r->header($_) } qw(Strict-Transport-Security Alt-Svc
     NEL Report-To Reporting-Endpoints)), 0, 'not those for the whole host');
+$up->clear;
+
+# What a command wrote is on record whatever its answer calls itself.
+
+for my $answer ('text/plain', 'application/json', undef) {
+    $up->script('POST ' . $seen->{target} =~ s/ping/command/r,
+        FakeUpstream::answer(200, qq({"type":"init","text":"c1"}\n\n)
+            . qq({"type":"stdout","text":"hidden"}\n\n)
+            . qq({"type":"execution_complete"}\n\n),
+            defined $answer ? "Content-Type: $answer" : ()));
+    $e = $t->record($t->post("$execd/command", body => '{"command":"x"}'));
+    is($e->{command}{exit_code}, 0,
+       'events in an answer of type ' . ($answer // '(none)'));
+    is($t->history->output($e->{event_id}, 'stdout', 's1'), "hidden\n",
+       'and its output are on record');
+}
+
 $up->clear;
 
 
