@@ -112,7 +112,10 @@ is(scalar $t->up->requests, 0, 'none of these reached upstream');
 
 # The user's own rules stay in force for who has a token.
 
-is($t->get('/v1/sandboxes/closed')->status, 403, 'deny all is obeyed');
+my $denied = $t->get('/v1/sandboxes/closed');
+is($denied->status, 403, 'deny all is obeyed');
+is($denied->code, 'GATEWAY_FORBIDDEN', 'in the envelope');
+ok(defined $denied->header('X-Operation-Id'), 'with an operation id');
 is($t->get('/v1/sandboxes/closed', token => undef)->status, 403,
    'also without a token');
 is($t->get('/v1/sandboxes/any')->status, 200, 'satisfy any with a token');

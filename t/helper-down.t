@@ -153,6 +153,35 @@ cmp_ok($took, '>', 1.5, 'after sandbox_timeout');
 cmp_ok($took, '<', 2.5, 'which is two seconds');
 ok($t->wait_for(sub { command()->status == 200 }), 'then it goes on');
 
+# Clients that leave while their operation waits for the helper: nothing of it
+# happens, and each is on record as cancelled by its client.
+
+$up->mark;
+kill 'STOP', $t->{helper_pid};
+my @waiting = map {
+    my $c = $t->connect;
+    $c->write($c->build(POST => "$execd/command", headers => [ $t->credential,
+        'X-Run-Id: left' ], body => '{"command":"echo left"}'));
+    $c;
+} 1 .. 20;
+sleep 0.3;
+$waiting[$_]->${\ ($_ % 2 ? 'reset' : 'close')} for 0 .. $#waiting;
+sleep 0.3;
+kill 'CONT', $t->{helper_pid};
+ok($t->wait_for(sub { command()->status == 200 }),
+   'clients left while waiting: all goes on');
+is(scalar(grep { $_->{body} =~ /left/ } $up->requests), 0,
+   'nothing of theirs was forwarded');
+
+my @left;
+$t->wait_for(sub {
+    @left = grep { ($_->{run_id} // '') eq 'left' } $t->history->events('s1');
+    return @left >= 20 && !grep { $_->{status} eq 'started' } @left;
+});
+is_deeply([ map { "$_->{status} $_->{wire}{reason}" } @left ],
+          [ ('cancelled client_disconnected') x 20 ],
+          'each is on record as cancelled');
+
 # Ended in good order: what it acknowledged is in the files.
 
 push @ids, command()->header('X-Operation-Id') for 1 .. 20;

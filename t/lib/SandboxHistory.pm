@@ -128,13 +128,15 @@ sub decoded {
 sub events {
     my ($self, $sandbox) = @_;
 
+    # in this order: a row never changes back, so wire is at least as new
+    my @rows = $self->query($sandbox, "$select order by r.seq, e.seq");
     my %wire = map { $_->{event_id} => $_ }
                $self->query($sandbox, 'select * from gateway_wire');
 
     return map {
         { %{ decoded($_) }, wire => $wire{$_->{event_id}} // {},
           in => $sandbox }
-    } $self->query($sandbox, "$select order by r.seq, e.seq");
+    } @rows;
 }
 
 
