@@ -276,6 +276,8 @@ ngx_http_sandbox_ack(uint64_t seq)
         helper.failing = 0;
     }
 
+    helper.answered = ngx_current_msec;
+
     ngx_http_sandbox_queue_release(&helper.queue, seq);
     ngx_http_sandbox_answer(seq, NGX_OK);
 }

@@ -205,7 +205,8 @@ ask(const char *dir, const char *sql)
 
     assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
 
-    if (store_open_read(path, &db) != SQLITE_OK) {
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
+        (void) sqlite3_close(db);
         return "-";
     }
 
