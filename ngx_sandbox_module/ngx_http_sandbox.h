@@ -235,8 +235,6 @@ ngx_int_t ngx_http_sandbox_redirect_handler(ngx_http_request_t *r);
 /* The context of a request, also after an internal redirect; NULL when the
  * request is none of ours. */
 ngx_http_sandbox_ctx_t *ngx_http_sandbox_get_ctx(ngx_http_request_t *r);
-/* The same, made when it is missing; NULL without memory. */
-ngx_http_sandbox_ctx_t *ngx_http_sandbox_make_ctx(ngx_http_request_t *r);
 /* Called by the helper client: the frame waited for is in the journal (rc
  * NGX_OK), could not be (NGX_ERROR), or was not in time (NGX_ABORT). */
 void ngx_http_sandbox_resume(ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc);
@@ -284,6 +282,9 @@ extern ngx_http_request_body_filter_pt
 /* ngx_http_sandbox_response.c: taps */
 ngx_int_t ngx_http_sandbox_header_filter(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_body_filter(ngx_http_request_t *r, ngx_chain_t *in);
+/* Adds a line to the answer; name and value are kept, not copied. */
+ngx_int_t ngx_http_sandbox_add_header(ngx_http_request_t *r, const char *name,
+    const char *value, size_t len);
 extern ngx_http_output_header_filter_pt  ngx_http_sandbox_next_header_filter;
 extern ngx_http_output_body_filter_pt    ngx_http_sandbox_next_body_filter;
 
@@ -337,9 +338,8 @@ void ngx_http_sandbox_helper_exit(ngx_cycle_t *cycle);
 #define NGX_HTTP_SANDBOX_QUEUE_ALWAYS  2    /* the short form of it */
 uint64_t ngx_http_sandbox_helper_send(u_char *frame, size_t len,
     ngx_uint_t reserve);
-/* Is there a helper at all, and is it connected? */
+/* Is there a helper at all? */
 ngx_uint_t ngx_http_sandbox_helper_active(void);
-ngx_uint_t ngx_http_sandbox_helper_ready(void);
 /* A worker that exits waits (a bounded time) until what is queued, and the
  * gaps, have been acknowledged; called for whatever is added to them. */
 void ngx_http_sandbox_helper_hold(void);

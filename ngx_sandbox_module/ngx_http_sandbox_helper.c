@@ -260,13 +260,6 @@ ngx_http_sandbox_helper_active(void)
 }
 
 
-ngx_uint_t
-ngx_http_sandbox_helper_ready(void)
-{
-    return helper.control.ready;
-}
-
-
 static void
 ngx_http_sandbox_ack(uint64_t seq)
 {

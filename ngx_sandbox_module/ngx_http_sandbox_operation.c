@@ -12,6 +12,8 @@
 #include "ngx_http_sandbox_headers.h"
 
 
+static ngx_http_sandbox_ctx_t *ngx_http_sandbox_make_ctx(
+    ngx_http_request_t *r);
 static void ngx_http_sandbox_cleanup(void *data);
 static void ngx_http_sandbox_detach(void *data);
 static ngx_int_t ngx_http_sandbox_admit(ngx_http_request_t *r,
@@ -54,7 +56,9 @@ ngx_http_sandbox_get_ctx(ngx_http_request_t *r)
 }
 
 
-ngx_http_sandbox_ctx_t *
+/* The same, made when it is missing; NULL without memory. */
+
+static ngx_http_sandbox_ctx_t *
 ngx_http_sandbox_make_ctx(ngx_http_request_t *r)
 {
     char                    *buf;

@@ -206,18 +206,5 @@ ngx_http_sandbox_envelope(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 static ngx_int_t
 ngx_http_sandbox_retry_after(ngx_http_request_t *r)
 {
-    ngx_table_elt_t  *h;
-
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
-
-    h->hash = 1;
-    ngx_str_set(&h->key, "Retry-After");
-    ngx_str_set(&h->value, "1");
-
-    return NGX_OK;
+    return ngx_http_sandbox_add_header(r, "Retry-After", "1", 1);
 }
