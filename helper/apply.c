@@ -79,19 +79,6 @@ apply_free(apply_t *a)
 }
 
 
-uint64_t
-apply_cursor(apply_t *a)
-{
-    uint64_t  cursor;
-
-    pthread_mutex_lock(&a->lock);
-    cursor = a->applied;
-    pthread_mutex_unlock(&a->lock);
-
-    return cursor;
-}
-
-
 /* Events whose sandbox has a file by now, and that were not moved. */
 static bool
 apply_recover(apply_t *a)

@@ -1,7 +1,6 @@
 /*
  * From the journal into the history files, behind the traffic (design 2, 5).
- * All of it runs in one thread; apply_wake() and apply_cursor() may be called
- * from others.
+ * All of it runs in one thread; apply_wake() may be called from others.
  */
 
 #ifndef APPLY_H_INCLUDED
@@ -40,8 +39,5 @@ bool apply_all(apply_t *a);
 bool apply_start(apply_t *a);
 void apply_wake(apply_t *a);
 bool apply_stop(apply_t *a);
-
-/* Everything up to it is in the files. */
-uint64_t apply_cursor(apply_t *a);
 
 #endif /* APPLY_H_INCLUDED */

@@ -397,19 +397,6 @@ journal_tail(journal_t *j)
 }
 
 
-uint64_t
-journal_written(journal_t *j)
-{
-    uint64_t  n;
-
-    pthread_mutex_lock(&j->lock);
-    n = j->written;
-    pthread_mutex_unlock(&j->lock);
-
-    return n;
-}
-
-
 /* How many of the oldest segments may go. */
 static size_t
 journal_forgettable(const journal_t *j, uint64_t cursor)

@@ -91,8 +91,6 @@ bool journal_full(const journal_t *j);
 int journal_roll(journal_t *j);
 
 journal_pos_t journal_tail(journal_t *j);
-/* Bytes written since the journal was opened (grows only). */
-uint64_t journal_written(journal_t *j);
 /* Flushes what was written; any thread.  Returns 0 or an errno value. */
 int journal_sync(journal_t *j);
 

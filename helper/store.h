@@ -18,16 +18,9 @@
 
 /* --- for readers -------------------------------------------------------- */
 
-/* Writes "BASE/<dir of the sandbox>/history.sqlite3"; the length, or 0 when
- * it does not fit. */
-size_t store_path(char *dst, size_t size, const char *base, sb_str_t sandbox);
-/* The same for a directory name as found in BASE. */
+/* Writes "BASE/DIR/history.sqlite3"; the length, or 0 when it does not fit. */
 size_t store_dir_path(char *dst, size_t size, const char *base,
     const char *dir);
-
-/* Opens a file for reading, with the settings of format 3.  Returns an SQLite
- * code; *db is NULL on failure. */
-int store_open_read(const char *path, sqlite3 **db);
 
 /* --- the writer --------------------------------------------------------- */
 

@@ -20,42 +20,6 @@ store_dir_path(char *dst, size_t size, const char *base, const char *dir)
 }
 
 
-size_t
-store_path(char *dst, size_t size, const char *base, sb_str_t sandbox)
-{
-    char  dir[STORE_DIR_LEN];
-
-    /* our own directory is no sandbox id (it begins with "_") */
-    if (sb_eq(sandbox, sb_lit(SCHEMA_GATEWAY))) {
-        return store_dir_path(dst, size, base, SCHEMA_GATEWAY);
-    }
-
-    sb_history_dir(dir, sandbox);
-
-    return store_dir_path(dst, size, base, dir);
-}
-
-
-int
-store_open_read(const char *path, sqlite3 **db)
-{
-    int  rc;
-
-    rc = sqlite3_open_v2(path, db, SQLITE_OPEN_READONLY, NULL);
-
-    if (rc == SQLITE_OK) {
-        rc = schema_pragmas(*db, false);
-    }
-
-    if (rc != SQLITE_OK) {
-        (void) sqlite3_close(*db);
-        *db = NULL;
-    }
-
-    return rc;
-}
-
-
 sqlite3_stmt *
 store_stmt(store_db_t *db, unsigned n, const char *sql)
 {
