@@ -271,25 +271,6 @@ sb_hex(char *dst, const uint8_t *p, size_t n)
 }
 
 
-static int
-sb_hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-
-    if (c >= 'A' && c <= 'F') {
-        return c - 'A' + 10;
-    }
-
-    return -1;
-}
-
-
 sb_rc_t
 sb_unhex(uint8_t *dst, size_t n, sb_str_t hex)
 {

@@ -41,6 +41,25 @@ sb_eq(sb_str_t a, sb_str_t b)
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/* Value of a hexadecimal digit of either case, or -1. */
+static inline int
+sb_hex_value(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+
+    if (c >= 'A' && c <= 'F') {
+        return c - 'A' + 10;
+    }
+
+    return -1;
+}
+
 /* Equal but for ASCII letter case. */
 bool sb_ieq(sb_str_t a, sb_str_t b);
 

@@ -279,25 +279,12 @@ sb_stream_escape(sb_stream_t *s, char c)
 }
 
 
-static int
-sb_stream_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    c = (char) (c | 0x20);
-
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-
 bool
 sb_stream_hex(sb_stream_t *s, char c)
 {
     int  v;
 
-    v = sb_stream_digit(c);
+    v = sb_hex_value(c);
     if (v < 0) {
         return false;
     }
@@ -350,10 +337,10 @@ sb_stream_chars(sb_stream_t *s, const char *p, const char *end)
             continue;
         }
 
-        a = sb_stream_digit(p[2]);
-        b = sb_stream_digit(p[3]);
-        c = sb_stream_digit(p[4]);
-        d = sb_stream_digit(p[5]);
+        a = sb_hex_value(p[2]);
+        b = sb_hex_value(p[3]);
+        c = sb_hex_value(p[4]);
+        d = sb_hex_value(p[5]);
 
         if ((a | b | c | d) < 0) {
             break;

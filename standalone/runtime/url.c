@@ -3,19 +3,6 @@
 #include "url.h"
 
 
-static int
-rt_hex(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    c = (char) (c | 0x20);
-
-    return (c >= 'a' && c <= 'f') ? c - 'a' + 10 : -1;
-}
-
-
 sb_rc_t
 rt_unescape(sb_buf_t *dst, sb_str_t s, bool plus)
 {
@@ -28,10 +15,11 @@ rt_unescape(sb_buf_t *dst, sb_str_t s, bool plus)
     for (i = 0; i < s.len && rc == SB_OK; i++) {
         c = s.data[i];
 
-        if (c == '%' && i + 2 < s.len && rt_hex(s.data[i + 1]) >= 0
-            && rt_hex(s.data[i + 2]) >= 0)
+        if (c == '%' && i + 2 < s.len && sb_hex_value(s.data[i + 1]) >= 0
+            && sb_hex_value(s.data[i + 2]) >= 0)
         {
-            c = (char) (rt_hex(s.data[i + 1]) * 16 + rt_hex(s.data[i + 2]));
+            c = (char) (sb_hex_value(s.data[i + 1]) * 16
+                        + sb_hex_value(s.data[i + 2]));
             i += 2;
 
         } else if (c == '+' && plus) {
@@ -62,8 +50,8 @@ rt_escapes_ok(sb_str_t s)
 
     for (i = 0; i < s.len; i++) {
         if (s.data[i] == '%'
-            && (i + 2 >= s.len || rt_hex(s.data[i + 1]) < 0
-                || rt_hex(s.data[i + 2]) < 0))
+            && (i + 2 >= s.len || sb_hex_value(s.data[i + 1]) < 0
+                || sb_hex_value(s.data[i + 2]) < 0))
         {
             return false;
         }
@@ -156,8 +144,8 @@ rt_escape(sb_buf_t *dst, sb_str_t s, const char *safe, bool keep_escapes)
             || (c != '\0' && strchr("-_.~", c) != NULL)
             || (c != '\0' && strchr(safe, c) != NULL)
             || (c == '%' && keep_escapes && i + 2 < s.len
-                && rt_hex(s.data[i + 1]) >= 0
-                && rt_hex(s.data[i + 2]) >= 0))
+                && sb_hex_value(s.data[i + 1]) >= 0
+                && sb_hex_value(s.data[i + 2]) >= 0))
         {
             rc = sb_buf_add_c(dst, c);
 
