@@ -105,7 +105,9 @@ sb_take_quoted(sb_str_t *s, sb_str_t *value)
 }
 
 
-sb_rc_t
+/* One step over "; key=value": SB_OK, SB_DECLINED at the end, or SB_ERROR.
+ * `quoted` tells the form; the value has no quotes, its backslashes stay. */
+static sb_rc_t
 sb_param_next(sb_str_t *rest, sb_str_t *key, sb_str_t *value, bool *quoted)
 {
     sb_skip_blanks(rest);

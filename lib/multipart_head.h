@@ -18,11 +18,6 @@ typedef struct {
 sb_rc_t sb_disposition_read(sb_disposition_t *d, sb_str_t value,
     const char **why);
 
-/* One step over "; key=value": SB_OK, SB_DECLINED at the end, or SB_ERROR.
- * `quoted` tells the form; the value has no quotes, its backslashes stay. */
-sb_rc_t sb_param_next(sb_str_t *rest, sb_str_t *key, sb_str_t *value,
-    bool *quoted);
-
 bool sb_token_chars(sb_str_t s);
 
 #endif /* SB_MULTIPART_HEAD_H_INCLUDED */
