@@ -146,9 +146,6 @@ bool gw_place_make(gw_place_t *p, const gw_programs_t *prog,
     const gw_options_t *opt);
 /* For --check: says whether gw_place_make() would be able to. */
 bool gw_place_check(const gw_place_t *p);
-/* Takes DATA/gateway.lock for as long as the process lives and writes our pid
- * into it. */
-bool gw_place_lock(const gw_place_t *p);
 
 /* nginx_conf.c */
 

@@ -38,6 +38,7 @@ static bool gw_name(char *dst, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 static bool gw_absolute(char *dst, const char *path, const char *what);
 static bool gw_data_default(char *dst);
+static bool gw_place_lock(const gw_place_t *p);
 static bool gw_pick_workers(gw_place_t *p);
 static void gw_pick_helper(gw_place_t *p);
 static bool gw_reach(const char *path, int mode, uid_t uid, gid_t gid);
@@ -225,7 +226,10 @@ gw_place_check(const gw_place_t *p)
 }
 
 
-bool
+/* Takes DATA/gateway.lock for as long as the process lives and writes our pid
+ * into it. */
+
+static bool
 gw_place_lock(const gw_place_t *p)
 {
     int      fd;
