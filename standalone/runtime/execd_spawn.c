@@ -12,9 +12,6 @@
 #include "execd.h"
 
 
-extern char  **environ;
-
-
 /* As programs name themselves in their messages. */
 
 static const char *

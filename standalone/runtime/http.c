@@ -186,7 +186,8 @@ rt_on_request(void *cls, struct MHD_Connection *conn, const char *url,
     if (!r->began) {
         r->began = true;
         r->method = method;
-        rt_no_timeout(r);
+        /* no idle time-out while an answer is being made */
+        MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
         r->app->begin(r);
 
         return r->replied ? r->rc : MHD_YES;
@@ -284,14 +285,6 @@ rt_http_start(int listen_fd, const rt_app_t *app, unsigned idle_s)
     }
 
     return http;
-}
-
-
-void
-rt_http_stop(rt_http_t *http)
-{
-    MHD_stop_daemon(http->daemon);
-    free(http);
 }
 
 
@@ -560,13 +553,6 @@ rt_client_gone(int fd)
 
     return poll(&p, 1, 0) == 1
            && (p.revents & (POLLRDHUP|POLLHUP|POLLERR|POLLNVAL)) != 0;
-}
-
-
-void
-rt_no_timeout(rt_req_t *r)
-{
-    MHD_set_connection_option(r->conn, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 }
 
 

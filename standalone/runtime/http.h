@@ -68,7 +68,6 @@ typedef void (*rt_upgraded_pt)(void *ctx, int fd, const char *extra,
 /* Serves on a listening socket until the process ends; idle_s is the keep-alive
  * time in seconds (0: none).  NULL when that is not possible. */
 rt_http_t *rt_http_start(int listen_fd, const rt_app_t *app, unsigned idle_s);
-void rt_http_stop(rt_http_t *http);
 
 /* Raises the limit of open files as far as allowed. */
 void rt_more_files(void);
@@ -105,8 +104,5 @@ int rt_client_fd(const rt_req_t *r);
 
 /* "Sun, 29 Nov 2026 14:51:14 GMT" */
 void rt_http_date(char dst[32], int64_t t);
-
-/* No idle time-out while an answer is being made. */
-void rt_no_timeout(rt_req_t *r);
 
 #endif /* RT_HTTP_H_INCLUDED */

@@ -80,7 +80,5 @@ typedef struct {
 } rt_lc_route_t;
 
 bool rt_lc_is_proxy(const rt_req_t *r, rt_lc_route_t *route);
-/* A port of one to five figures behind any zeros, or 0. */
-uint16_t rt_lc_port(sb_str_t text);
 
 #endif /* RT_LIFECYCLE_H_INCLUDED */

@@ -12,7 +12,9 @@
 #define RT_EXECD_PORT  44772
 
 
-uint16_t
+/* A port of one to five figures behind any zeros, or 0. */
+
+static uint16_t
 rt_lc_port(sb_str_t text)
 {
     size_t    i;
