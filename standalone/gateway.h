@@ -76,6 +76,8 @@ typedef struct {
     char         socket[GW_PATH_MAX];
     char         temp[GW_PATH_MAX];     /* nginx's body and proxy files */
     char         key[GW_PATH_MAX];      /* upstream's API key; "": none */
+    char         tls_cert[GW_PATH_MAX]; /* "": no TLS */
+    char         tls_key[GW_PATH_MAX];
     bool         root;                  /* we can change users */
     const char  *worker_user;           /* NULL when not root */
     const char  *worker_group;

@@ -213,7 +213,6 @@ gw_prepare_listen(gw_t *g)
 static bool
 gw_prepare_tls(gw_t *g)
 {
-    const char         *p;
     const gw_options_t *o;
 
     o = &g->opt;
@@ -227,13 +226,6 @@ gw_prepare_tls(gw_t *g)
         return gw_fail("%s is not a loopback address: give --tls-cert and"
                        " --tls-key, or --insecure if tokens may cross the"
                        " network in clear.", g->listen_addr);
-    }
-
-    for (p = o->tls_cert; p; p = (p == o->tls_cert) ? o->tls_key : NULL) {
-        if (p[strcspn(p, "\"\\$\n")] != '\0') {
-            return gw_fail("--tls-cert and --tls-key: the path must not hold"
-                           " quotes, backslashes or \"$\".");
-        }
     }
 
     return true;

@@ -219,7 +219,7 @@ gw_fill_tls(gw_fill_t *f, const gw_t *g)
 
     gw_fill(f, "tls", "\nssl_certificate            \"%s\";\n"
                       "ssl_certificate_key        \"%s\";\n",
-            o->tls_cert, o->tls_key);
+            g->place.tls_cert, g->place.tls_key);
 
     for (line = gw_tls_template; *line; line += len) {
         len = strcspn(line, "\n") + 1;

@@ -87,6 +87,16 @@ gw_place_name(gw_place_t *p, const gw_options_t *opt)
         return false;
     }
 
+    /* nginx takes what is relative from its own directory, not from ours */
+
+    if ((opt->tls_cert && !gw_absolute(p->tls_cert, opt->tls_cert,
+                                       "--tls-cert"))
+        || (opt->tls_key && !gw_absolute(p->tls_key, opt->tls_key,
+                                         "--tls-key")))
+    {
+        return false;
+    }
+
     if (opt->api_key_file) {
         if (!gw_absolute(p->key, opt->api_key_file, "--api-key-file")) {
             return false;
@@ -292,6 +302,7 @@ static bool
 gw_absolute(char *dst, const char *path, const char *what)
 {
     char    cwd[GW_PATH_MAX];
+    char   *slash;
     size_t  len;
 
     for (len = 0; path[len]; len++) {
@@ -317,8 +328,29 @@ gw_absolute(char *dst, const char *path, const char *what)
                            " backslashes or \"$\"; give another one.", what);
         }
 
-        while (strncmp(path, "./", 2) == 0) {
-            path += 2;
+        /* "./" and "../" at its beginning go: getcwd() names no links */
+
+        if (strcmp(cwd, "/") == 0) {
+            cwd[0] = '\0';
+        }
+
+        for ( ;; ) {
+            if (strncmp(path, "./", 2) == 0) {
+                path += 2;
+
+            } else if (strncmp(path, "../", 3) == 0) {
+                path += 3;
+                slash = strrchr(cwd, '/');
+
+                if (slash) {
+                    *slash = '\0';
+                }
+
+            } else {
+                break;
+            }
+
+            path += strspn(path, "/");
         }
 
         if (!gw_name(dst, "%s/%s", cwd, path)) {

@@ -169,6 +169,14 @@ like($out, qr/proxy_pass\s+https:\/\/opensandbox\$sandbox_upstream_uri;/,
      'to which TLS is spoken');
 like($out, qr/proxy_ssl_verify\s+on;/, 'and verified');
 
+my $dir = abs_path($g->{dir});
+($rc, $out, $err) = $g->run('--print-config', '--data', './/../never',
+    '--tls-cert', 'c.pem', '--tls-key', '../k.pem');
+like($out, qr/ssl_certificate\s+"\Q$dir\E\/cwd\/c\.pem";/,
+     'paths are those of the working directory');
+like($out, qr/ssl_certificate_key\s+"\Q$dir\E\/k\.pem";/, 'all of them');
+like($out, qr/sandbox_tokens\s+"\Q$dir\E\/never\/tokens";/, 'without detours');
+
 ($rc, $out, $err) = $g->run('--check', '--data', "$g->{dir}/never");
 ok($rc == 0 && $out =~ /fine/, 'nginx takes it') or diag($out, $err);
 ok(!-e "$g->{dir}/never", '--check leaves nothing behind');
