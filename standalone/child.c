@@ -141,6 +141,30 @@ gw_child_ended(const gw_child_t *c, int status, char *text, size_t size)
 
 
 void
+gw_child_end_group(pid_t pgid, unsigned wait_ms)
+{
+    int64_t          until;
+    struct timespec  nap = { 0, 20 * 1000000 };
+
+    if (kill(-pgid, SIGTERM) == -1) {
+        return;
+    }
+
+    until = gw_now_ms() + wait_ms;
+
+    while (kill(-pgid, 0) == 0) {
+
+        if (gw_now_ms() > until) {
+            (void) kill(-pgid, SIGKILL);
+            return;
+        }
+
+        (void) nanosleep(&nap, NULL);
+    }
+}
+
+
+void
 gw_child_end_leftover(const gw_child_t *c, int sig, unsigned wait_ms)
 {
     int                 pid;

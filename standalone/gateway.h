@@ -189,6 +189,9 @@ void gw_child_arg(gw_child_t *c, const char *arg);
 bool gw_child_start(gw_child_t *c, bool ready);
 /* Says how it ended, from a wait status. */
 void gw_child_ended(const gw_child_t *c, int status, char *text, size_t size);
+/* Ends what is left of the process group of a child that is gone: workers of
+ * an nginx that was killed would keep the port. */
+void gw_child_end_group(pid_t pgid, unsigned wait_ms);
 /* Ends what a gateway that was killed has left running on this data. */
 void gw_child_end_leftover(const gw_child_t *c, int sig, unsigned wait_ms);
 

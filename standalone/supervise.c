@@ -21,6 +21,7 @@
 #define GW_HELPER_END_MS   60000    /* it applies what is in its journal */
 #define GW_RUNTIME_END_MS  10000
 #define GW_FAST_END_MS     3000
+#define GW_WORKERS_END_MS  2000     /* of a master that was killed */
 #define GW_DELAY_MIN_MS    100
 #define GW_DELAY_MAX_MS    5000
 #define GW_STEADY_MS       60000    /* ran this long: start over with delays */
@@ -366,6 +367,10 @@ gw_reap(gw_run_t *r)
         c->pid = 0;
         (void) unlink(c->note);
 
+        if (i == GW_NGINX) {
+            gw_child_end_group(pid, GW_WORKERS_END_MS);
+        }
+
         if (r->ends || r->nginx_gone) {
             continue;
         }
@@ -374,7 +379,8 @@ gw_reap(gw_run_t *r)
 
         if (i == GW_NGINX) {
             r->nginx_gone = true;
-            gw_fail("%s; its reason stands above.", text);
+            gw_fail("%s%s.", text, WIFSIGNALED(status)
+                    ? "" : "; its reason stands above");
             continue;
         }
 

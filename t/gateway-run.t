@@ -219,6 +219,7 @@ ok(SandboxProcess::reaped($g->pid, 30), 'without nginx it ends');
 is($? >> 8, 1, 'with status 1');
 delete $g->{pid};
 like($g->errors, qr/nginx was ended by signal 9/, 'and says so');
+ok(!SandboxProcess::listens($g->port), 'and leaves no worker behind');
 
 
 # --- no secret lies about
