@@ -495,8 +495,28 @@ gw_check(gw_t *g)
     }
 
     if (g->opt.config) {
+        if (access(g->place.tokens, F_OK) == -1) {
+            gw_fail("--check of a --config needs what the first start makes:"
+                    " %s is not there yet.", g->place.tokens);
+            return GW_EXIT_FAILED;
+        }
+
+        /* nginx makes its temporary directories in one that is there while it
+         * runs */
+
+        fresh = (access(g->place.temp, F_OK) == -1);
+
+        if (fresh && !gw_mkdirs(g->place.temp, 0711)) {
+            gw_fail("%s cannot be made: %s.", g->place.temp, strerror(errno));
+            return GW_EXIT_FAILED;
+        }
+
         rc = gw_conf_test(g, g->place.conf, g->place.data)
              ? GW_EXIT_OK : GW_EXIT_FAILED;
+
+        if (fresh) {
+            (void) gw_remove_tree(g->place.temp);
+        }
 
         if (rc == GW_EXIT_OK) {
             puts("The configuration is fine.");

@@ -284,10 +284,15 @@ my $own = SandboxGateway->new(args => \@upstream);
 SandboxTest::write_file("$own->{dir}/own.conf",
                         $out =~ s/(location = \/ \{)/location = \/own { return 204; }\n$1/r);
 $own->{args} = [ @upstream, '--config', "$own->{dir}/own.conf" ];
+($rc, $out, $err) = $own->run('--check', $own->arguments);
+ok($rc == 1 && $err =~ /what the first start makes/, 'too early for a check')
+    or diag($err);
 $own->start;
 is($own->get('/own')->status, 204, '--config runs that configuration');
 is($own->get('/v1/sandboxes')->status, 200, 'with the helper');
 is($own->stop, 0, 'and ends like the other');
+($rc, $out, $err) = $own->run('--check', $own->arguments);
+is("$rc$err", '0', 'now it can be checked');
 
 
 # --- no upstream: the local runtime
