@@ -535,7 +535,8 @@ gw_lines(const gw_run_t *r)
 
     } else {
         printf("Token: as printed at the first start; for another: %s token"
-               " add --data %s\n", g->prog.self, g->place.data);
+               " add --data %s --role admin --states-actors\n",
+               g->prog.self, g->place.data);
     }
 
     printf("Upstream: %s\nHistory: %s\n", g->upstream_url, g->place.history);

@@ -79,7 +79,8 @@ gw_tokens_load(const char *path, sb_tokens_t *t, size_t *len)
     text = gw_read_file(path, GW_TOKENS_MAX, len);
 
     if (text == NULL) {
-        gw_fail("%s cannot be read: %s.", path, strerror(errno));
+        gw_fail("%s cannot be read: %s%s.", path, strerror(errno),
+                errno == ENOENT ? "; name its directory with --data" : "");
         return NULL;
     }
 

@@ -579,7 +579,7 @@ static void
 gw_token_usage(void)
 {
     puts("sandbox-gateway token add [--data DIR | --tokens FILE] [--name ID]\n"
-         "    [--actor NAME] [--type user|agent|system] [--role viewer|"
+         "    [--actor NAME] [--type agent|user|...] [--role viewer|"
          "operator|admin]\n    [--states-actors] [--expires 30d|12h|TIME]\n"
          "        makes a token and prints it once; the file keeps its hash\n"
          "sandbox-gateway token list [--data DIR | --tokens FILE]\n"
