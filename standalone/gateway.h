@@ -17,6 +17,7 @@
 #define GW_HOSTS_MAX     32
 #define GW_PATH_MAX      1024
 #define GW_CONF_MAX      (64 * 1024)
+#define GW_KEY_MAX       4096
 
 /* Exit codes. */
 #define GW_EXIT_OK       0
@@ -121,8 +122,12 @@ bool gw_number(const char *text, unsigned min, unsigned max, unsigned *n);
 /* Splits an http(s) URL; on false `why` is the end of a sentence. */
 bool gw_url_parse(gw_url_t *url, const char *text, const char **why);
 
-/* One GET /health, 2 s in all; any HTTP answer is fine. */
+/* One GET /health, 2 s in all; any HTTP answer will do, one other than 200 is
+ * worth a note. */
 bool gw_upstream_probe(const gw_url_t *url, const char *text);
+/* Does it take this key, or none (NULL)?  False, after a sentence, only when it
+ * says no. */
+bool gw_upstream_key(const gw_url_t *url, const char *text, const char *key);
 
 /* Can we listen there?  The sentence names what to do. */
 bool gw_port_free(const char *addr, unsigned port);

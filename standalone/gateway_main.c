@@ -14,8 +14,6 @@
 
 #include <arpa/inet.h>
 
-#define GW_KEY_MAX  4096
-
 
 static void gw_say(const char *fmt, va_list args);
 static bool gw_prepare(gw_t *g);
@@ -23,7 +21,7 @@ static bool gw_prepare_listen(gw_t *g);
 static bool gw_prepare_tls(gw_t *g);
 static bool gw_prepare_public(gw_t *g);
 static bool gw_prepare_upstream(gw_t *g);
-static bool gw_prepare_files(const gw_t *g);
+static bool gw_prepare_files(const gw_t *g, char **key);
 static void gw_prepare_console(gw_t *g);
 static void gw_add_host(gw_t *g, const char *name, size_t len);
 static int gw_print_config(const gw_t *g);
@@ -34,11 +32,14 @@ static int gw_print_version(const gw_t *g);
 int
 main(int argc, char **argv, char **envp)
 {
-    static gw_t  g;
+    char         *key;
+    static gw_t   g;
 
     if (argc > 1 && strcmp(argv[1], "token") == 0) {
         return gw_token_main(argc - 1, argv + 1, envp);
     }
+
+    key = NULL;
 
     if (!gw_options_read(&g.opt, argc, argv, envp)) {
         return GW_EXIT_USAGE;
@@ -65,13 +66,22 @@ main(int argc, char **argv, char **envp)
         return gw_print_config(&g);
     }
 
-    if (!gw_prepare_files(&g)) {
+    if (!gw_prepare_files(&g, &key)) {
         return GW_EXIT_FAILED;
     }
 
-    if (!g.runtime && !gw_upstream_probe(&g.upstream, g.opt.upstream)) {
+    /* a key can be corrected while we run: what is wrong with it ends a check
+     * only */
+
+    if (!g.runtime
+        && (!gw_upstream_probe(&g.upstream, g.opt.upstream)
+            || (!gw_upstream_key(&g.upstream, g.opt.upstream, key)
+                && g.opt.check)))
+    {
         return GW_EXIT_FAILED;
     }
+
+    free(key);
 
     if (g.opt.check) {
         return gw_check(&g);
@@ -396,10 +406,10 @@ gw_prepare_console(gw_t *g)
 }
 
 
-/* Files that the options name. */
+/* Files that the options name; upstream's API key, NULL when there is none. */
 
 static bool
-gw_prepare_files(const gw_t *g)
+gw_prepare_files(const gw_t *g, char **key)
 {
     char        *text;
     size_t       i, len;
@@ -435,6 +445,7 @@ gw_prepare_files(const gw_t *g)
         }
 
     } else {
+        *key = NULL;
         return true;
     }
 
@@ -446,14 +457,16 @@ gw_prepare_files(const gw_t *g)
         /* void */
     }
 
-    free(text);
-
     if (len == 0 || i < len) {
+        free(text);
         return gw_fail("the API key in %s %s.", g->opt.api_key
                        ? "SANDBOX_GATEWAY_API_KEY" : g->opt.api_key_file,
                        len == 0 ? "is empty"
                        : "holds a space, a line break or a control character");
     }
+
+    text[len] = '\0';
+    *key = text;
 
     return true;
 }

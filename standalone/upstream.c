@@ -31,7 +31,10 @@ static bool gw_wait(gw_conn_t *c, short events);
 static bool gw_dial(gw_conn_t *c, const gw_url_t *url, char *why, size_t n);
 static bool gw_dial_tls(gw_conn_t *c, const gw_url_t *url, char *why,
     size_t n);
-static bool gw_ask(gw_conn_t *c, const gw_url_t *url, char *why, size_t n);
+static bool gw_look(const gw_url_t *url, const char *path, const char *key,
+    unsigned *status, char *why, size_t n);
+static bool gw_ask(gw_conn_t *c, const gw_url_t *url, const char *path,
+    const char *key, unsigned *status, char *why, size_t n);
 static void gw_hang_up(gw_conn_t *c);
 static int gw_listen_socket(const char *addr, unsigned port,
     struct sockaddr_storage *sa, socklen_t *len);
@@ -133,8 +136,53 @@ gw_url_parse(gw_url_t *url, const char *text, const char **why)
 bool
 gw_upstream_probe(const gw_url_t *url, const char *text)
 {
+    char      why[400];
+    unsigned  status;
+
+    if (!gw_look(url, "/health", NULL, &status, why, sizeof(why))) {
+        return gw_fail("upstream %s is unreachable: %s; start it or correct"
+                       " --upstream.", text, why);
+    }
+
+    if (status != 200) {
+        gw_note("upstream %s answers %u to /health: is that an OpenSandbox"
+                " server?", text, status);
+    }
+
+    return true;
+}
+
+
+bool
+gw_upstream_key(const gw_url_t *url, const char *text, const char *key)
+{
+    char      why[400];
+    unsigned  status;
+
+    if (!gw_look(url, "/v1/sandboxes?pageSize=1", key, &status, why,
+                 sizeof(why))
+        || (status != 401 && status != 403))
+    {
+        return true;            /* not now, or not about the key */
+    }
+
+    if (key) {
+        return gw_fail("upstream %s refuses the API key (%u): every call of"
+                       " every client will end there.", text, status);
+    }
+
+    return gw_fail("upstream %s wants an API key (%u): give it with"
+                   " --api-key-file.", text, status);
+}
+
+
+/* One GET on a connection of its own, GW_PROBE_MS in all. */
+
+static bool
+gw_look(const gw_url_t *url, const char *path, const char *key,
+    unsigned *status, char *why, size_t n)
+{
     bool       ok;
-    char       why[400];
     gw_conn_t  c;
 
     memset(&c, 0, sizeof(c));
@@ -142,18 +190,13 @@ gw_upstream_probe(const gw_url_t *url, const char *text)
     c.until_ms = gw_now_ms() + GW_PROBE_MS;
     why[0] = '\0';
 
-    ok = gw_dial(&c, url, why, sizeof(why))
-         && (!url->tls || gw_dial_tls(&c, url, why, sizeof(why)))
-         && gw_ask(&c, url, why, sizeof(why));
+    ok = gw_dial(&c, url, why, n)
+         && (!url->tls || gw_dial_tls(&c, url, why, n))
+         && gw_ask(&c, url, path, key, status, why, n);
 
     gw_hang_up(&c);
 
-    if (!ok) {
-        return gw_fail("upstream %s is unreachable: %s; start it or correct"
-                       " --upstream.", text, why);
-    }
-
-    return true;
+    return ok;
 }
 
 
@@ -393,26 +436,33 @@ gw_dial_tls(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
 
     verify = SSL_get_verify_result(c->ssl);
 
-    snprintf(why, n, "%s", (verify != X509_V_OK)
-             ? X509_verify_cert_error_string(verify)
-             : "it does not complete a TLS handshake");
+    if (verify != X509_V_OK) {
+        snprintf(why, n, "its certificate is not trusted on this machine (%s)",
+                 X509_verify_cert_error_string(verify));
+
+    } else {
+        snprintf(why, n, "it does not complete a TLS handshake");
+    }
 
     return false;
 }
 
 
 static bool
-gw_ask(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
+gw_ask(gw_conn_t *c, const gw_url_t *url, const char *path, const char *key,
+    unsigned *status, char *why, size_t n)
 {
     int      rc, err;
-    char     req[1024], answer[16];
+    char     req[1024 + GW_KEY_MAX], answer[16];
     size_t   len, done;
     ssize_t  got;
 
     rc = snprintf(req, sizeof(req),
-                  "GET /health HTTP/1.1\r\nHost: %s\r\n"
+                  "GET %s HTTP/1.1\r\nHost: %s\r\n"
                   "User-Agent: sandbox-gateway/" SB_VERSION "\r\n"
-                  "Connection: close\r\n\r\n", url->authority);
+                  "%s%s%sConnection: close\r\n\r\n", path, url->authority,
+                  key ? "OPEN-SANDBOX-API-KEY: " : "", key ? key : "",
+                  key ? "\r\n" : "");
 
     len = (size_t) rc;
 
@@ -428,10 +478,10 @@ gw_ask(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
 
     done = 0;
 
-    while (done < 9) {
+    while (done < sizeof("HTTP/1.1 200") - 1) {
         got = c->ssl ? SSL_read(c->ssl, answer + done,
-                                (int) (sizeof(answer) - done))
-                     : recv(c->fd, answer + done, sizeof(answer) - done, 0);
+                                (int) (sizeof(answer) - 1 - done))
+                     : recv(c->fd, answer + done, sizeof(answer) - 1 - done, 0);
 
         if (got > 0) {
             done += (size_t) got;
@@ -455,7 +505,9 @@ gw_ask(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
         return false;
     }
 
-    if (memcmp(answer, "HTTP/1.", 7) != 0) {
+    answer[done] = '\0';
+
+    if (sscanf(answer, "HTTP/1.%*1u %3u", status) != 1) {
         snprintf(why, n, "what answers there does not speak HTTP");
         return false;
     }

@@ -236,6 +236,22 @@ close $fh;
 is("@found", '', 'no credential in any file');
 
 
+# --- an upstream that wants another key
+
+for ([ 1, qr/wants an API key \(401\): give it with --api-key-file/ ],
+     [ 1, qr/refuses the API key \(401\)/, 'other' ],
+     [ 0, qr/\A\z/, $key ])
+{
+    my ($code, $sentence, $try) = @$_;
+
+    $other = SandboxGateway->new(env => { SANDBOX_GATEWAY_API_KEY => $try // '' });
+    ($rc, $out, $err) = $other->run('--check', $other->arguments,
+                                    '--upstream', $up->url);
+    ok($rc == $code && $err =~ $sentence, 'a check of ' . ($try // 'no key')
+       =~ s/\Q$key\E/the right key/r) or diag("exit $rc\n$err");
+}
+
+
 # --- an upstream's key from the environment
 
 $g = SandboxGateway->new(args => ['--upstream', $up->url],
