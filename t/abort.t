@@ -1,0 +1,250 @@
+#!/usr/bin/perl
+
+# Clients that leave at any moment, an upstream that breaks off, a helper that
+# hangs, dies and is replaced, and reloads, all at once: nothing goes upstream
+# that had to be on record and is not, nothing goes twice, every operation is on
+# record once or counted in a gap, and every record has its end.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use FakeUpstream;
+use POSIX qw(_exit);
+use SandboxTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $execd = '/v1/sandboxes/s1/proxy/44772';
+my $upload = 'Content-Type: multipart/form-data; boundary=B';
+
+# type, status, correlation of every operation, as nginx saw them
+my %log = (
+    http   => q{log_format ops '$sandbox_operation_id $sandbox_operation }
+              . q{$status $http_x_correlation_id';},
+    server => 'access_log logs/ops.log ops;',
+);
+
+
+# --- everything at once -------------------------------------------------------------
+
+my $t = SandboxTest->new(workers => 2, %log)->start;
+my $up = $t->up;
+$t->sandbox('s1', learn => 1);
+$t->record($t->get("$execd/files/info?path=%2Ffirst"));
+
+# a read that is cut in its head and one that is cut in its body
+$up->script(qr{^GET /files/info\?path=%2Fcut}, [ send => 'HTTP/1.1 2' ],
+            ['reset']);
+$up->script(qr{^GET /files/download}, [ send => "HTTP/1.1 200 OK\r\n"
+            . "Content-Length: 100\r\n\r\nhalf" ], [ 'close' ]);
+
+my $until = time + 5;
+my @load = map { load($_) } 1 .. 5;
+my $n = 0;
+
+while (time < $until - 0.7) {
+    my $what = $n++ % 4;
+
+    if ($what == 0) {
+        kill 'STOP', $t->{helper_pid};
+        sleep 0.3;
+        kill 'CONT', $t->{helper_pid};
+
+    } elsif ($what == 1) {
+        # a worker that leaves while its helper is being replaced
+        kill 'HUP', $t->{nginx_pid};
+        $t->kill_helper('TERM');
+        $t->start_helper;
+
+    } elsif ($what == 2) {
+        $t->kill_helper('KILL');
+        $t->start_helper;
+
+    } else {
+        kill 'HUP', $t->{nginx_pid};
+    }
+
+    sleep 0.3;
+}
+
+waitpid $_, 0 for @load;
+
+balanced($t, 'everything at once', 100);
+$t->stop;
+
+
+# --- a helper that hangs while the queue is full --------------------------------------
+
+$t = SandboxTest->new(http => "$log{http} sandbox_queue 1m;",
+                      server => $log{server})->start;
+$up = $t->up;
+$t->sandbox('s1', learn => 1);
+
+# An upload of many files has begun: its end will be long.
+
+my @parts = map {
+    my $path = "/w/$_/" . 'p' x 1500;
+    part('name="metadata"; filename="m"', qq({"path":"$path"})),
+    part('name="file"; filename="f"', $_),
+} 1 .. 400;
+my $body = join '', @parts, "--B--\r\n";
+my $c = $t->connect;
+my @head = ($t->credential, 'X-Correlation-Id: long', $upload);
+$c->write($c->build(POST => "$execd/files/upload",
+                    headers => [ @head, 'Content-Length: ' . length $body ])
+          . substr $body, 0, 1000);
+ok($t->wait_for(sub {
+    grep { $_->{status} eq 'started' } $t->history->events('s1') }), 'begun');
+
+kill 'STOP', $t->{helper_pid};
+
+my $reads = 600;
+my $reader = $t->connect;
+my $path = 'q' x 3000;
+
+for (1 .. $reads) {
+    my $r = $t->get("$execd/files/info?path=%2F$path", conn => $reader,
+                    headers => [ "X-Correlation-Id: read-$_" ]);
+    $r->status == 200 or fail("read $_ is answered: " . $r->status);
+}
+
+$c->write(substr $body, 1000);
+my $r = $c->response;
+is($r->status, 200, 'the upload ends');
+
+kill 'CONT', $t->{helper_pid};
+
+my $e = $t->record($r);
+is($e->{status}, 'succeeded', 'an end that has no room is on record');
+ok($e->{result}{details_lost}, 'in short, and says so');
+
+my $gaps = balanced($t, 'a queue that was full', 2);
+cmp_ok($gaps, '>', 0, 'it was full');
+cmp_ok(scalar(() = $t->log_text =~ /pass without a record/g), '<', 30,
+       'which is not said for each operation');
+cmp_ok(scalar($t->history->gaps('s1')), '<', 30, 'nor a gap of its own');
+
+$t->stop;
+done_testing;
+
+
+sub part {
+    my ($disposition, $body) = @_;
+
+    return "--B\r\nContent-Disposition: form-data; $disposition\r\n\r\n"
+           . "$body\r\n";
+}
+
+
+# A process that sends operations and leaves some of them at a random moment.
+
+sub load {
+    my $n = shift;
+
+    my $pid = fork // die "fork: $!\n";
+    return $pid if $pid;
+
+    srand $n;
+
+    for (my $i = 1; time < $until; $i++) {
+        my $id = "c$n-$i";
+        my $c = eval { $t->connect } or next;
+        my @h = ($t->credential, "X-Correlation-Id: $id", 'Connection: close');
+        my $file = part('name="metadata"; filename="m"', qq({"path":"/w/$id"}))
+            . part('name="file"; filename="f"', 'x' x int rand 60000)
+            . "--B--\r\n";
+        my $bytes = (
+            $c->build(POST => "$execd/command", headers => \@h,
+                      body => '{"command":"echo 1; err 2; echo 3"}'),
+            $c->build(POST => "$execd/files/upload", headers => [ @h, $upload ],
+                      body => $file),
+            $c->build(GET => "$execd/files/info?path=%2Fa", headers => \@h),
+            $c->build(GET => "$execd/files/info?path=%2Fcut", headers => \@h),
+            $c->build(GET => "$execd/files/download?path=%2F$i",
+                      headers => \@h),
+            $c->build(GET => "$execd/pty/p1/ws", headers => [
+                @h[0, 1], 'Connection: Upgrade', 'Upgrade: websocket',
+                'Sec-WebSocket-Version: 13',
+                'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' ]),
+        )[$i % 6];
+
+        my $leave = rand;
+
+        if ($leave < 0.1) {
+            $bytes = substr $bytes, 0, rand length $bytes;
+        }
+
+        eval {
+            $c->write($bytes);
+            sleep rand 0.03 if $leave < 0.4;
+            $c->response(head_only => 1, timeout => 5) if $leave > 0.3;
+            $c->body($c->response(timeout => 5)) if $leave > 0.7 && $i % 6 < 3;
+        };
+
+        eval { rand() < 0.5 ? $c->reset : $c->close };
+    }
+
+    _exit(0);
+}
+
+
+# Judges what is on record; the number of operations in gaps.
+
+sub balanced {
+    my ($t, $name, $least) = @_;
+
+    my (%have, %count, @ops, @lost, $open, $gaps);
+
+    # until the last of the log and of the journal are there
+    $t->wait_for(sub {
+        my @dirs = $t->history->dirs;
+        %have = map { $_->{event_id} => $_ } map { $t->history->events($_) }
+                @dirs;
+        $open = grep { $_->{status} eq 'started' } values %have;
+        @ops = operations($t);
+        @lost = grep { !$have{$_->[0]} && !$_->[3] } @ops;
+        $gaps = 0;
+        $gaps += $t->history->value($_, 'select coalesce(sum(operations), 0)'
+                                        . ' from gateway_gaps') // 0 for @dirs;
+        return !$open && @lost == $gaps;
+    }, 6);
+
+    $count{$_->{correlation_id} // ''}++ for values %have;
+
+    is($open, 0, "$name: every record has its end");
+    cmp_ok(scalar @ops, '>=', $least, "$name: " . @ops . ' operations');
+    is($gaps, scalar @lost, "$name: what is not on record is in a gap")
+        or diag(map { "@$_\n" } @lost[0 .. ($#lost < 9 ? $#lost : 9)]);
+
+    my %seen;
+    $seen{$_}++ for map { $_->{head} =~ /^X-Correlation-Id: (\S+)/mi }
+                    grep { $_->{method} eq 'POST' } $up->requests;
+
+    is(join(' ', grep { !$count{$_} } keys %seen), '',
+       "$name: whatever was sent upstream and had to be on record is");
+    is(join(' ', grep { $seen{$_} > 1 } keys %seen), '', "$name: nothing twice");
+    is(join(' ', grep { /^(?:c\d|long)/ && $count{$_} > 1 } keys %count), '',
+       "$name: nor in the record");
+
+    return $gaps;
+}
+
+
+# [ id, type, status, refused ] of all operations that nginx has logged.
+# refused: had to be on record, could not be, and so did not happen.
+
+sub operations {
+    my $t = shift;
+
+    my %strict = map { $_ => 1 } qw(command.execute file.write pty.open);
+
+    return map {
+        my ($id, $type, $status) = split ' ';
+        length $id == 36 && $type ne 'endpoint.get'
+            ? [ $id, $type, $status,
+                $strict{$type} && $status =~ /^(?:400|499|503)$/ ] : ();
+    } split /\n/, $t->log_text('ops.log');
+}
