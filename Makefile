@@ -174,6 +174,7 @@ deps:
 	@.ci/deps run
 
 run: deps
+	@[ -e $(B)/sandbox-gateway ] || echo "Building, which takes about half a minute" >&2
 	$(build) all
 	@exec $(B)/sandbox-gateway --data "$(DATA)" $(ARGS)
 
@@ -194,15 +195,17 @@ inst     = $(DESTDIR)$(PREFIX)
 install: all
 	install -d "$(inst)/bin" "$(inst)/lib/sandbox-gateway" \
 	    "$(inst)/share/sandbox-gateway/console" \
-	    "$(inst)/share/doc/sandbox-gateway"
+	    "$(inst)/share/doc/sandbox-gateway/docs"
 	install -m 755 $(B)/sandbox-gateway $(B)/sandbox-history "$(inst)/bin"
 	install -m 755 $(B)/sandbox-helper $(B)/sandbox-runtime \
 	    "$(inst)/lib/sandbox-gateway"
 	install -m 644 $(B)/ngx_http_sandbox_module.so "$(inst)/lib/sandbox-gateway"
 	cp -R $(B)/console/. "$(inst)/share/sandbox-gateway/console"
-	install -m 644 LICENSE NOTICE README.md docs/*.md conf/drop-in.conf \
-	    conf/tls.conf conf/sandbox-gateway.service \
-	    "$(inst)/share/doc/sandbox-gateway"
+	install -m 644 LICENSE NOTICE README.md conf/tls.conf "$(inst)/share/doc/sandbox-gateway"
+	install -m 644 docs/*.md "$(inst)/share/doc/sandbox-gateway/docs"
+	for f in drop-in.conf sandbox-gateway.service; do \
+	    sed 's|/usr/local/|$(PREFIX)/|' conf/$$f \
+	        | install -m 644 /dev/stdin "$(inst)/share/doc/sandbox-gateway/$$f"; done
 
 clean:
 	rm -rf $(B)
