@@ -43,8 +43,4 @@ void history_out_value(history_out_t *o, const sb_jv_t *v);
  * nothing written): it is not JSON, or larger than the limits above. */
 sb_rc_t history_out_json(history_out_t *o, sb_str_t text);
 
-/* Shortest decimal text that reads back as d, in the form above. */
-#define HISTORY_DOUBLE_MAX  48
-void history_double_text(char dst[HISTORY_DOUBLE_MAX], double d);
-
 #endif /* HISTORY_JSON_H_INCLUDED */

@@ -83,5 +83,13 @@ bool sb_jv_int(const sb_jv_t *v, int64_t *out);
 /* Appends the canonical form (15.2: keys sorted by bytes, last duplicate
  * wins, no blanks). */
 sb_rc_t sb_jv_canonical(sb_buf_t *b, const sb_jv_t *v);
+/* The same as Python's json prints what it has read: a number beyond a double
+ * comes out as Infinity or -Infinity, where the above keeps its text. */
+sb_rc_t sb_jv_python(sb_buf_t *b, const sb_jv_t *v);
+
+/* Shortest decimal text that reads back as d, NUL-terminated.  Whole numbers
+ * keep a ".0"; infinities and NaN are Infinity, -Infinity and NaN. */
+#define SB_DOUBLE_MAX  48
+void sb_double_text(char dst[SB_DOUBLE_MAX], double d);
 
 #endif /* SB_JSON_H_INCLUDED */

@@ -2,6 +2,7 @@
 
 #include "json.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,6 +19,7 @@ typedef struct {
 typedef struct {
     sb_writer_frame_t  *frames;
     size_t              depth, cap;
+    bool                infinity;   /* sb_jv_python() */
 } sb_writer_t;
 
 
@@ -125,16 +127,102 @@ sb_json_write_str(sb_buf_t *b, sb_str_t s)
 }
 
 
+void
+sb_double_text(char dst[SB_DOUBLE_MAX], double d)
+{
+    int    exponent, ndigits;
+    char   digits[20], text[40], *e;
+    char  *p;
+
+    if (isnan(d)) {
+        strcpy(dst, "NaN");
+        return;
+    }
+
+    if (isinf(d)) {
+        strcpy(dst, d < 0 ? "-Infinity" : "Infinity");
+        return;
+    }
+
+    for (int precision = 0; precision <= 16; precision++) {
+        snprintf(text, sizeof(text), "%.*e", precision, fabs(d));
+
+        if (strtod(text, NULL) == fabs(d)) {
+            break;
+        }
+    }
+
+    e = strchr(text, 'e');
+    exponent = (int) strtol(e + 1, NULL, 10);
+
+    ndigits = 0;
+
+    for (char *c = text; c < e; c++) {
+        if (*c != '.') {
+            digits[ndigits++] = *c;
+        }
+    }
+
+    while (ndigits > 1 && digits[ndigits - 1] == '0') {
+        ndigits--;
+    }
+
+    p = dst;
+
+    if (signbit(d)) {
+        *p++ = '-';
+    }
+
+    if (exponent < -4 || exponent >= 16) {
+        *p++ = digits[0];
+
+        if (ndigits > 1) {
+            *p++ = '.';
+            memcpy(p, &digits[1], (size_t) ndigits - 1);
+            p += ndigits - 1;
+        }
+
+        snprintf(p, 16, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
+        return;
+    }
+
+    if (exponent < 0) {
+        *p++ = '0';
+        *p++ = '.';
+
+        for (int i = exponent + 1; i < 0; i++) {
+            *p++ = '0';
+        }
+
+        memcpy(p, digits, (size_t) ndigits);
+        p[ndigits] = '\0';
+        return;
+    }
+
+    for (int i = 0; i <= exponent || i < ndigits; i++) {
+        if (i == exponent + 1) {
+            *p++ = '.';
+        }
+
+        *p++ = i < ndigits ? digits[i] : '0';
+    }
+
+    if (ndigits <= exponent + 1) {
+        *p++ = '.';
+        *p++ = '0';
+    }
+
+    *p = '\0';
+}
+
+
 /* A number as Python's json writes it after reading it: integers as they are,
  * others in the shortest form that reads back the same. */
 static sb_rc_t
-sb_json_write_number(sb_buf_t *b, sb_str_t text)
+sb_json_write_number(sb_writer_t *w, sb_buf_t *b, sb_str_t text)
 {
-    int      digits, exp, n, i;
-    char     buf[64], *e, *m;
-    char     mant[32];
-    double   v;
-    sb_rc_t  rc;
+    char    buf[SB_DOUBLE_MAX];
+    double  v;
 
     if (memchr(text.data, '.', text.len) == NULL
         && memchr(text.data, 'e', text.len) == NULL
@@ -148,76 +236,14 @@ sb_json_write_number(sb_buf_t *b, sb_str_t text)
 
     v = strtod(text.data, NULL);
 
-    if (v - v != 0.0) {
+    if (isinf(v) && !w->infinity) {
         /* too large for a double: JSON has no infinity, keep what was said */
         return sb_buf_add_str(b, text);
     }
 
-    for (digits = 0; digits <= 16; digits++) {
-        (void) snprintf(buf, sizeof(buf), "%.*e", digits, v);
+    sb_double_text(buf, v);
 
-        if (strtod(buf, NULL) == v) {
-            break;
-        }
-    }
-
-    e = strchr(buf, 'e');
-    if (e == NULL) {
-        return SB_ERROR;
-    }
-
-    exp = atoi(e + 1);
-
-    /* mant: the digits alone */
-
-    rc = SB_OK;
-    m = buf;
-
-    if (*m == '-') {
-        rc = sb_buf_add_c(b, '-');
-        m++;
-    }
-
-    for (n = 0; m < e && n < (int) sizeof(mant) - 1; m++) {
-        if (*m >= '0' && *m <= '9') {
-            mant[n++] = *m;
-        }
-    }
-
-    while (n > 1 && mant[n - 1] == '0') {
-        n--;
-    }
-
-    if (rc != SB_OK) {
-        return rc;
-    }
-
-    if (exp < -4 || exp >= 16) {
-        rc = sb_buf_add_c(b, mant[0]);
-
-        if (rc == SB_OK && n > 1) {
-            rc = sb_buf_printf(b, ".%.*s", n - 1, mant + 1);
-        }
-
-        return rc == SB_OK ? sb_buf_printf(b, "e%c%02d", exp < 0 ? '-' : '+',
-                                           abs(exp))
-                           : rc;
-    }
-
-    if (exp < 0) {
-        rc = sb_buf_add(b, "0.000", (size_t) (1 - exp));
-        return rc == SB_OK ? sb_buf_add(b, mant, (size_t) n) : rc;
-    }
-
-    for (i = 0; rc == SB_OK && (i < n || i <= exp); i++) {
-        rc = sb_buf_add_c(b, i < n ? mant[i] : '0');
-
-        if (rc == SB_OK && i == exp) {
-            rc = sb_buf_add(b, ".0", i + 1 < n ? 1 : 2);
-        }
-    }
-
-    return rc;
+    return sb_buf_add(b, buf, strlen(buf));
 }
 
 
@@ -344,7 +370,7 @@ sb_json_write_value(sb_writer_t *w, sb_buf_t *b, const sb_jv_t *v)
         return sb_buf_add(b, "false", 5);
 
     case SB_JSON_NUMBER:
-        return sb_json_write_number(b, v->text);
+        return sb_json_write_number(w, b, v->text);
 
     case SB_JSON_STRING:
         return sb_json_write_str(b, v->text);
@@ -411,11 +437,11 @@ sb_json_write_step(sb_writer_t *w, sb_buf_t *b)
 }
 
 
-sb_rc_t
-sb_jv_canonical(sb_buf_t *b, const sb_jv_t *v)
+static sb_rc_t
+sb_jv_write(sb_buf_t *b, const sb_jv_t *v, bool infinity)
 {
     sb_rc_t      rc;
-    sb_writer_t  w = { 0 };
+    sb_writer_t  w = { .infinity = infinity };
 
     rc = sb_json_write_value(&w, b, v);
 
@@ -430,4 +456,18 @@ sb_jv_canonical(sb_buf_t *b, const sb_jv_t *v)
     free(w.frames);
 
     return rc;
+}
+
+
+sb_rc_t
+sb_jv_canonical(sb_buf_t *b, const sb_jv_t *v)
+{
+    return sb_jv_write(b, v, false);
+}
+
+
+sb_rc_t
+sb_jv_python(sb_buf_t *b, const sb_jv_t *v)
+{
+    return sb_jv_write(b, v, true);
 }

@@ -9,65 +9,6 @@
 #include "history_args.h"
 #include "history_json.h"
 
-#include <math.h>
-#include <stdlib.h>
-
-
-static void
-check_double(double d, const char *want)
-{
-    char  text[HISTORY_DOUBLE_MAX];
-
-    history_double_text(text, d);
-    assert_string_equal(text, want);
-}
-
-
-static void
-test_doubles(void **state)
-{
-    char    text[HISTORY_DOUBLE_MAX];
-    double  d;
-
-    (void) state;
-
-    check_double(0, "0.0");
-    check_double(-0.0, "-0.0");
-    check_double(30, "30.0");
-    check_double(0.1, "0.1");
-    check_double(-1.5, "-1.5");
-    check_double(0.0001, "0.0001");
-    check_double(0.00001, "1e-05");
-    check_double(1.25e-7, "1.25e-07");
-    check_double(123456.789e3, "123456789.0");
-    check_double(9999999999999998.0, "9999999999999998.0");
-    check_double(1e16, "1e+16");
-    check_double(1.5e300, "1.5e+300");
-    check_double(5e-324, "5e-324");
-    check_double(1.7976931348623157e308, "1.7976931348623157e+308");
-    check_double(0.30000000000000004, "0.30000000000000004");
-    check_double(INFINITY, "Infinity");
-    check_double(-INFINITY, "-Infinity");
-    check_double((double) NAN, "NaN");
-
-    /* whatever comes out reads back the same */
-
-    srand(1);
-
-    for (int i = 0; i < 20000; i++) {
-        uint64_t  bits = (uint64_t) rand() << 42 ^ (uint64_t) rand() << 21
-                         ^ (uint64_t) rand();
-
-        memcpy(&d, &bits, sizeof(d));
-
-        if (isfinite(d)) {
-            history_double_text(text, d);
-            assert_true(strtod(text, NULL) == d);
-            assert_non_null(strpbrk(text, ".e"));
-        }
-    }
-}
-
 
 static void
 check_json(const char *in, const char *want)
@@ -104,6 +45,7 @@ test_canonical(void **state)
     check_json("[-0,1E2,10000000000000000000000]",
                "[0,100.0,10000000000000000000000]");
     check_json("\"\\u00e9\\n\\u007f\\/\"", "\"\xc3\xa9\\n\x7f/\"");
+    check_json("[1e400,-1e400]", "[Infinity,-Infinity]");
     check_json("{}", "{}");
     check_json("[1", NULL);
     check_json("", NULL);
@@ -245,7 +187,6 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_doubles),
         cmocka_unit_test(test_canonical),
         cmocka_unit_test(test_out),
         cmocka_unit_test(test_args)

@@ -2,6 +2,7 @@
 
 #include "json.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -523,6 +524,62 @@ test_nodes_bounded(void **state)
 }
 
 
+static void
+check_double(double d, const char *want)
+{
+    char  text[SB_DOUBLE_MAX];
+
+    sb_double_text(text, d);
+    assert_string_equal(text, want);
+}
+
+
+static void
+test_doubles(void **state)
+{
+    char    text[SB_DOUBLE_MAX];
+    double  d;
+
+    (void) state;
+
+    check_double(0, "0.0");
+    check_double(-0.0, "-0.0");
+    check_double(30, "30.0");
+    check_double(0.1, "0.1");
+    check_double(-1.5, "-1.5");
+    check_double(0.0001, "0.0001");
+    check_double(0.00001, "1e-05");
+    check_double(1.25e-7, "1.25e-07");
+    check_double(123456.789e3, "123456789.0");
+    check_double(9999999999999998.0, "9999999999999998.0");
+    check_double(1e16, "1e+16");
+    check_double(1.5e300, "1.5e+300");
+    check_double(5e-324, "5e-324");
+    check_double(1.7976931348623157e308, "1.7976931348623157e+308");
+    check_double(0.30000000000000004, "0.30000000000000004");
+    check_double(INFINITY, "Infinity");
+    check_double(-INFINITY, "-Infinity");
+    check_double((double) NAN, "NaN");
+
+    /* whatever comes out reads back the same */
+
+    srand(1);
+
+    for (int i = 0; i < 20000; i++) {
+        uint64_t  bits = (uint64_t) rand() << 42 ^ (uint64_t) rand() << 21
+                         ^ (uint64_t) rand();
+
+        memcpy(&d, &bits, sizeof(d));
+
+        if (isfinite(d)) {
+            sb_double_text(text, d);
+            assert_true(strtod(text, NULL) == d);
+            assert_non_null(strpbrk(text, ".e"));
+        }
+    }
+}
+
+
 int
 main(void)
 {
@@ -534,6 +591,7 @@ main(void)
         cmocka_unit_test(test_deep),
         cmocka_unit_test(test_canonical),
         cmocka_unit_test(test_write_str),
+        cmocka_unit_test(test_doubles),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_nodes_bounded),
     };
