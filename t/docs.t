@@ -59,6 +59,50 @@ unlike_list([ grep { $readme !~ /`\$$_`/ } keys %variable ],
 unlike_list([ grep { $operations !~ /`\Q$_\E`/ } keys %operation ],
             'every operation is in docs/operations.md');
 
+# tables of docs/frames.md: numbers and names, as in lib/frame.h
+
+my ($header, $frames) = (text('lib/frame.h'), text('docs/frames.md'));
+
+for (['SB_F_', 'Types'], ['SB_T_', 'Fields']) {
+    my ($prefix, $title) = @$_;
+    my ($section) = $frames =~ /^## $title\n(.*?)(?=^## |\z)/ms;
+    my %want = reverse $header =~ /\b$prefix(\w+) = (\d+)/g;
+    my %have = $section =~ /^\| (\d+) \| (\w+) \|/mg;
+
+    ok(keys %want > 10, "lib/frame.h has names $prefix");
+    is_deeply(\%have, \%want, "$title of docs/frames.md are those of it");
+}
+
+# what docs/history.md says of our tables, but for those of the helper's own
+
+my ($schema, $history) = (text('helper/schema.c'), text('docs/history.md'));
+
+$schema =~ s/\bEVENT_KEY\b/"event_id TEXT,"/g;
+$schema = join '', $schema =~ /"((?:[^"\\]|\\.)*)"/g;
+my %ours = $schema
+    =~ /create table if not exists (gateway_\w+)\(((?:[^()]|\([^()]*\))*)\)/g;
+ok(keys %ours > 8, 'the tables of ours are found');
+
+for my $name (sort keys %ours) {
+    my ($row) = $history =~ /^\|[^|\n]*`$name`[^|\n]*\|(.*)$/m;
+    ok($row, "docs/history.md has $name") or next;
+    next if $row =~ /the helper's own/;
+
+    my @columns = map { /^\s*([a-z]\w*) / } split /,/, $ours{$name} =~ s/\([^()]*\)//gr;
+    unlike_list([ grep { $_ ne 'event_id' && $row !~ /`$_`/ } @columns ],
+                "and every column of $name");
+}
+
+# options of sandbox-runtime
+
+my ($usage) = text('standalone/runtime/runtime_main.c') =~ /"sandbox-runtime: (.*?)";/s;
+my ($synopsis) = text('docs/runtime.md') =~ /^    sandbox-runtime (.*)$/m;
+my %listed = map { $_ => 1 } $synopsis =~ /--[a-z-]+/g;
+unlike_list([ grep { !/^--(?:version|help)$/ && !delete $listed{$_} }
+              $usage =~ /--[a-z-]+/g ],
+            'every option of sandbox-runtime is in docs/runtime.md');
+unlike_list([ keys %listed ], 'and no other');
+
 for my $file ('README.md', 'docs/directives.md', 'docs/operations.md',
               'docs/threat-model.md', 'conf/drop-in.conf',
               'conf/standalone.conf')
