@@ -13,9 +13,15 @@ use POSIX ();
 my $bytes = JSON::PP->new->utf8->allow_nonref;
 my $chars = JSON::PP->new->allow_nonref;
 
-# gateway_records numbers the records of a file without gaps (design 5).
-my $select = 'select e.*, r.seq as record_seq, r.cursor as cursor'
-    . ' from history_events e left join gateway_records r using (event_id)';
+# gateway_records numbers the records of a file without gaps (design 5); the row
+# of gateway_wire comes along, so that both are of the same moment.
+my @wire = qw(sandbox method path port client agent request_id http_status
+              upstream_status upstream route bytes_in bytes_out duration_us
+              identity parent error_code reason record files_total foldable);
+my $select = 'select e.*, r.seq as record_seq, r.cursor as cursor, json_object('
+    . join(', ', map { "'$_', w.$_" } @wire) . ') as wire'
+    . ' from history_events e left join gateway_records r using (event_id)'
+    . ' left join gateway_wire w using (event_id)';
 
 
 sub new {
@@ -110,7 +116,10 @@ sub value {
 
 
 sub decoded {
-    my $e = shift;
+    my ($e, $sandbox) = @_;
+
+    $e->{in} = $sandbox;
+    $e->{wire} = $chars->decode($e->{wire});
 
     for (qw(request result)) {
         my $text = $e->{"${_}_json"};
@@ -128,15 +137,8 @@ sub decoded {
 sub events {
     my ($self, $sandbox) = @_;
 
-    # in this order: a row never changes back, so wire is at least as new
-    my @rows = $self->query($sandbox, "$select order by r.seq, e.seq");
-    my %wire = map { $_->{event_id} => $_ }
-               $self->query($sandbox, 'select * from gateway_wire');
-
-    return map {
-        { %{ decoded($_) }, wire => $wire{$_->{event_id}} // {},
-          in => $sandbox }
-    } @rows;
+    return map { decoded($_, $sandbox) }
+           $self->query($sandbox, "$select order by r.seq, e.seq");
 }
 
 
@@ -169,12 +171,9 @@ sub event {
         my ($e) = $self->query($s, "$select where e.event_id = '$id'")
             or next;
 
-        decoded($e);
-        $e->{in} = $s;
+        decoded($e, $s);
         ($e->{command}) = $self->query($s,
             "select * from command_executions where event_id = '$id'");
-        ($e->{wire}) = $self->query($s,
-            "select * from gateway_wire where event_id = '$id'");
         ($e->{file}) = $self->query($s,
             "select * from file_operations where event_id = '$id'");
         $e->{files} = [ $self->query($s,
