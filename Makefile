@@ -174,7 +174,7 @@ deps:
 	@.ci/deps run
 
 run: deps
-	@[ -e $(B)/sandbox-gateway ] || echo "Building, which takes about half a minute" >&2
+	@[ -e $(B)/sandbox-gateway ] || echo "Building, which takes up to a minute" >&2
 	$(build) all
 	@exec $(B)/sandbox-gateway --data "$(DATA)" $(ARGS)
 
