@@ -509,13 +509,9 @@ ok(!-e $p->{socket}, 'the socket is gone');
 {
     my $q = place();
     my $key = "$q->{dir}/key";
-    my ($http, $port);
-
-    for (21010 .. 21050) {
-        $http = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 16,
-                                      LocalPort => $_, ReuseAddr => 1)
-            and $port = $_ and last;
-    }
+    my $http = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 16,
+                                     LocalPort => 0) or die "no port: $!\n";
+    my $port = $http->sockport;
 
     my $server = fork;
 
