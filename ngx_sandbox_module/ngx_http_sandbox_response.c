@@ -212,8 +212,10 @@ ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
             if (h[i].key.len == len
                 && ngx_strncasecmp(h[i].key.data, (u_char *) s->name, len) == 0
                 && (s->value == NULL
-                    || ngx_strcasestrn(h[i].value.data, s->value,
-                                       ngx_strlen(s->value) - 1)
+                    || ngx_strlcasestrn(h[i].value.data,
+                                        h[i].value.data + h[i].value.len,
+                                        (u_char *) s->value,
+                                        ngx_strlen(s->value) - 1)
                        != NULL))
             {
                 h[i].hash = 0;
