@@ -149,9 +149,9 @@ $(B)/t/libhelper.a: $(call tobj,$(helper_src))
 	@mkdir -p $(@D); rm -f $@
 	ar rcs $@ $^
 
-$(B)/t/unit/test_%: t/unit/test_%.c $(B)/t/libhelper.a $(B)/t/libsb.a
+$(B)/t/unit/test_%: t/unit/test_%.c $(wildcard t/unit/*.h) $(B)/t/libhelper.a $(B)/t/libsb.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_T) -o $@ $^ -lcmocka $(HELPER_LIBS) $(LIB_LIBS)
+	$(CC) $(CFLAGS_T) -o $@ $(filter-out %.h,$^) -lcmocka $(HELPER_LIBS) $(LIB_LIBS)
 
 # A fuzz target defines LLVMFuzzerTestOneInput; t/fuzz/run_seeds.c feeds it
 # every file named on its command line.
