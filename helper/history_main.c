@@ -127,6 +127,14 @@ main(int argc, char **argv)
     char  why[300], safe[200];
 
     history_text_safe(safe, sizeof(safe), sb_str(name, strlen(name)));
+
+    if (values[MAIN_DATABASE].n == 0) {
+        fprintf(stderr, "sandbox-history: there is no command '%s': try list,"
+                        " show, output or tail, or --help for all of them\n",
+                safe);
+        return 2;
+    }
+
     snprintf(why, sizeof(why), "argument command: invalid choice: '%s'"
                                " (try --help)", safe);
 

@@ -207,8 +207,7 @@ history_table_cell(history_row_t *row, int column, unsigned width,
     case COLUMN_SANDBOX:
         cell = history_column(row, HR_SANDBOX);
 
-        return width && sb_eq(cell, sb_lit(SCHEMA_GATEWAY)) ? sb_lit("-")
-               : width && cell.len > width ? sb_str(cell.data, width) : cell;
+        return width && cell.len > width ? sb_str(cell.data, width) : cell;
 
     case COLUMN_ACTOR:
         history_table_actor(b, row);

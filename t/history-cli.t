@@ -540,7 +540,7 @@ sub columns {
         'list --limit x' => [ 2, qr/invalid int value/ ],
         'show' => [ 2, qr/give ID or SANDBOX\/SEQ/ ],
         'output' => [ 2, qr/give ID or SANDBOX\/SEQ/ ],
-        'nothing' => [ 2, qr/invalid choice: 'nothing'/ ],
+        'nothing' => [ 2, qr/there is no command 'nothing'/ ],
     );
 
     for my $args (sort keys %wrong) {
