@@ -1,6 +1,6 @@
 #include "history_list.h"
 #include "history_text.h"
-#include "path.h"
+#include "utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 #include "history_text.h"
 
+#include "utf8.h"
+
 #include <stdarg.h>
 
 
@@ -89,53 +91,14 @@ history_in_ranges(const history_range_t *ranges, size_t n, uint32_t c)
 static bool
 history_decode(sb_str_t s, uint32_t *c, size_t *len)
 {
-    size_t          n;
-    uint32_t        min;
-    const uint8_t  *p = (const uint8_t *) s.data;
+    *len = sb_utf8_char(s.data, s.len);
 
-    *len = 1;
-
-    if (p[0] < 0x80) {
-        *c = p[0];
-        return true;
-    }
-
-    if (p[0] >= 0xc2 && p[0] <= 0xdf) {
-        n = 2;
-        min = 0x80;
-        *c = p[0] & 0x1fu;
-
-    } else if ((p[0] & 0xf0) == 0xe0) {
-        n = 3;
-        min = 0x800;
-        *c = p[0] & 0x0fu;
-
-    } else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        n = 4;
-        min = 0x10000;
-        *c = p[0] & 0x07u;
-
-    } else {
+    if (*len == 0) {
+        *len = 1;
         return false;
     }
 
-    if (s.len < n) {
-        return false;
-    }
-
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return false;
-        }
-
-        *c = *c << 6 | (p[i] & 0x3fu);
-    }
-
-    if (*c < min || *c > 0x10ffff || (*c >= 0xd800 && *c <= 0xdfff)) {
-        return false;
-    }
-
-    *len = n;
+    *c = sb_utf8_code(s.data, *len);
 
     return true;
 }

@@ -3,7 +3,7 @@
 #include "store.h"
 
 #include "id.h"
-#include "path.h"
+#include "utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

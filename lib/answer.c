@@ -5,7 +5,7 @@
 #include "json_object.h"
 #include "token.h"
 
-#include "path.h"
+#include "utf8.h"
 
 #include <stdlib.h>
 

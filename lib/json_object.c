@@ -1,6 +1,6 @@
 #include "json_object.h"
 
-#include "path.h"
+#include "utf8.h"
 
 #include <stdlib.h>
 

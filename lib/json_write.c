@@ -1,6 +1,7 @@
 /* Writing JSON: strings, and values in canonical form (history format 15.2). */
 
 #include "json.h"
+#include "utf8.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,51 +22,6 @@ typedef struct {
     size_t              depth, cap;
     bool                infinity;   /* sb_jv_python() */
 } sb_writer_t;
-
-
-/* Length of the whole and valid character at p, or 0. */
-static size_t
-sb_json_char(const uint8_t *p, size_t n)
-{
-    size_t   len, i;
-    uint8_t  lo = 0x80, hi = 0xbf;
-
-    if (p[0] < 0x80) {
-        return 1;
-    }
-
-    if (p[0] >= 0xc2 && p[0] <= 0xdf) {
-        len = 2;
-
-    } else if (p[0] >= 0xe0 && p[0] <= 0xef) {
-        len = 3;
-        lo = p[0] == 0xe0 ? 0xa0 : 0x80;
-        hi = p[0] == 0xed ? 0x9f : 0xbf;
-
-    } else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        len = 4;
-        lo = p[0] == 0xf0 ? 0x90 : 0x80;
-        hi = p[0] == 0xf4 ? 0x8f : 0xbf;
-
-    } else {
-        return 0;
-    }
-
-    if (n < len) {
-        return 0;
-    }
-
-    for (i = 1; i < len; i++) {
-        if (p[i] < lo || p[i] > hi) {
-            return 0;
-        }
-
-        lo = 0x80;
-        hi = 0xbf;
-    }
-
-    return len;
-}
 
 
 static sb_rc_t
@@ -102,7 +58,7 @@ sb_json_write_str(sb_buf_t *b, sb_str_t s)
             continue;
         }
 
-        len = p[i] < 0x80 ? 0 : sb_json_char(p + i, s.len - i);
+        len = p[i] < 0x80 ? 0 : sb_utf8_char(p + i, s.len - i);
 
         if (len) {
             i += len;

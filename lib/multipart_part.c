@@ -6,6 +6,7 @@
 #include "json.h"
 #include "multipart_head.h"
 #include "path.h"
+#include "utf8.h"
 
 #include <stdlib.h>
 

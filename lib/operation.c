@@ -1,6 +1,6 @@
 #include "operation_table.h"
 #include "digest.h"
-#include "path.h"
+#include "utf8.h"
 
 
 const sb_op_row_t *

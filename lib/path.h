@@ -28,13 +28,6 @@ unsigned sb_path_flags(sb_str_t path);
  */
 sb_rc_t sb_path_normal(char *dst, size_t *len, sb_str_t path);
 
-/* Is the UTF-8 valid (no overlong forms, surrogates, or above U+10FFFF)? */
-bool sb_utf8_valid(sb_str_t s);
-
-/* Length of the longest prefix of s, at most n bytes, that ends at a character
- * border.  What is no UTF-8 there is cut at n. */
-size_t sb_utf8_cut(sb_str_t s, size_t n);
-
 /*
  * The directory name of a sandbox's history below HISTORY_PATH: the id itself
  * when it matches [A-Za-z0-9][A-Za-z0-9._-]{0,127}, else "x-" and the

@@ -1,6 +1,7 @@
 #include "request_internal.h"
 
 #include "path.h"
+#include "utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Finds the operation of a request: see sb_route() in operation.h. */
 
 #include "operation_table.h"
-#include "path.h"
+#include "utf8.h"
 
 #define SB_PORT_DIGITS  10      /* leading zeros included */
 #define SB_NESTED_MAX   4

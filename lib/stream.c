@@ -6,7 +6,7 @@
 
 #include "stream_scan.h"
 
-#include "path.h"
+#include "utf8.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 
 #include "stream_scan.h"
 
-#include "path.h"
+#include "utf8.h"
 
 
 static void

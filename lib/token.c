@@ -1,7 +1,7 @@
 #include "token.h"
 #include "digest.h"
 #include "id.h"
-#include "path.h"
+#include "utf8.h"
 
 #include <stdlib.h>
 

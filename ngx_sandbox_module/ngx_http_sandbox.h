@@ -24,6 +24,7 @@
 #include "json.h"
 #include "ws.h"
 #include "path.h"
+#include "utf8.h"
 
 
 #define NGX_HTTP_SANDBOX_OFF          0

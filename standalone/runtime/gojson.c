@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "gojson.h"
+#include "utf8.h"
 
 
 /* Bytes of the first JSON value with what stands before it. */
@@ -172,49 +173,6 @@ rt_go_int(const sb_jv_t *obj, const char *key, int64_t *out)
 }
 
 
-/* Length of the UTF-8 sequence at p, 0 when it is not one; *cp gets its code
- * point. */
-
-static size_t
-rt_utf8(const unsigned char *p, size_t n, uint32_t *cp)
-{
-    size_t    len, i;
-    uint32_t  c;
-
-    static const uint32_t  least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-
-    if (p[0] < 0x80) {
-        *cp = p[0];
-        return 1;
-    }
-
-    len = p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-          : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : 0;
-
-    if (len == 0 || len > n) {
-        return 0;
-    }
-
-    c = p[0] & (0xffu >> (len + 1));
-
-    for (i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-
-        c = c << 6 | (p[i] & 0x3f);
-    }
-
-    if (c < least[len] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) {
-        return 0;
-    }
-
-    *cp = c;
-
-    return len;
-}
-
-
 sb_rc_t
 rt_go_write(sb_buf_t *b, sb_str_t s)
 {
@@ -231,7 +189,8 @@ rt_go_write(sb_buf_t *b, sb_str_t s)
 
     for (i = 0; i < s.len && rc == SB_OK; i += len) {
         esc = NULL;
-        len = rt_utf8(p + i, s.len - i, &cp);
+        len = sb_utf8_char(p + i, s.len - i);
+        cp = len ? sb_utf8_code(p + i, len) : 0;
 
         if (len == 0) {
             len = 1;

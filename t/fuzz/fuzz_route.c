@@ -13,6 +13,7 @@
 
 #include "operation.h"
 #include "path.h"
+#include "utf8.h"
 
 #define check(what)  if (!(what)) fail(#what, target)
 

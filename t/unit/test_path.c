@@ -1,4 +1,4 @@
-/* Paths as text: flags, normal form, UTF-8, history directories. */
+/* Paths as text: flags, normal form, history directories. */
 
 #include <stdarg.h>
 #include <setjmp.h>
@@ -152,90 +152,6 @@ test_normal(void **state)
 }
 
 
-/* All that are valid of up to four bytes, by counting the code points. */
-static void
-test_utf8(void **state)
-{
-    char      s[5];
-    size_t    valid, n;
-    sb_str_t  text;
-
-    (void) state;
-
-    valid = 0;
-
-    for (unsigned a = 0xc0; a < 0x100; a++) {
-        for (unsigned b = 0x70; b < 0xd0; b++) {
-            s[0] = (char) a;
-            s[1] = (char) b;
-            valid += sb_utf8_valid(sb_str(s, 2));
-        }
-    }
-
-    assert_int_equal(valid, 0x800 - 0x80);
-
-    valid = 0;
-
-    for (unsigned a = 0xe0; a < 0xf0; a++) {
-        for (unsigned b = 0x70; b < 0xd0; b++) {
-            for (unsigned c = 0x80; c < 0xc0; c++) {
-                s[0] = (char) a;
-                s[1] = (char) b;
-                s[2] = (char) c;
-                valid += sb_utf8_valid(sb_str(s, 3));
-            }
-        }
-    }
-
-    assert_int_equal(valid, 0x10000 - 0x800 - 0x800);
-
-    valid = 0;
-
-    for (unsigned a = 0xf0; a < 0x100; a++) {
-        for (unsigned b = 0x80; b < 0xc0; b++) {
-            for (unsigned c = 0x7f; c < 0xc1; c++) {
-                s[0] = (char) a;
-                s[1] = (char) b;
-                s[2] = (char) c;
-                s[3] = (char) 0xbf;
-                valid += sb_utf8_valid(sb_str(s, 4));
-            }
-        }
-    }
-
-    assert_int_equal(valid, 0x100000 / 64);
-
-    /* a bad byte at any place of a long text */
-
-    for (size_t i = 0; i < 40; i++) {
-        char  line[40];
-
-        memset(line, 'a', sizeof(line));
-        assert_true(sb_utf8_valid(sb_str(line, sizeof(line))));
-        line[i] = (char) 0x80;
-        assert_false(sb_utf8_valid(sb_str(line, sizeof(line))));
-    }
-
-    assert_true(sb_utf8_valid(sb_str(NULL, 0)));
-
-    /* cutting: e, é, 報, 😀 */
-
-    text = sb_lit("e\xc3\xa9\xe5\xa0\xb1\xf0\x9f\x98\x80");
-
-    for (size_t i = 0; i <= text.len + 1; i++) {
-        static const size_t  want[] = { 0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10 };
-
-        n = sb_utf8_cut(text, i);
-        assert_int_equal(n, want[i]);
-        assert_true(sb_utf8_valid(sb_str(text.data, n)));
-    }
-
-    assert_int_equal(sb_utf8_cut(sb_lit("\x80\x80\x80\x80\x80\x80"), 5), 5);
-    assert_int_equal(sb_utf8_cut(sb_lit("\x80\x80"), 1), 1);
-    assert_int_equal(sb_utf8_cut(sb_lit("\xc3\xa9\x80\x80"), 3), 3);
-}
-
-
 static void
 test_history_dir(void **state)
 {
@@ -295,7 +211,6 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_flags),
         cmocka_unit_test(test_normal),
-        cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_history_dir),
     };
 
