@@ -124,6 +124,12 @@ for my $file ('README.md', 'docs/directives.md', 'docs/operations.md',
     unlike_list(\@gone, "$file links to nothing that is not there");
 }
 
+# every document can be found from the README
+
+for my $file (map { s/^\Q$root\E\///r } glob("$root/docs/*.md"), "$root/t/README.md") {
+    like($readme, qr/\]\(\Q$file\E\)/, "README names $file");
+}
+
 # the console's page and the README point at the same package names
 
 for my $package ('opensandbox', '@alibaba-group/opensandbox') {
