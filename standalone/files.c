@@ -75,6 +75,14 @@ gw_mkdirs(const char *dir, mode_t mode)
 bool
 gw_write_file(const char *path, const char *text, size_t len, mode_t mode)
 {
+    return gw_replace_file(path, text, len, mode, (uid_t) -1, (gid_t) -1);
+}
+
+
+bool
+gw_replace_file(const char *path, const char *text, size_t len, mode_t mode,
+    uid_t uid, gid_t gid)
+{
     int   fd, err;
     char  temp[PATH_MAX];
 
@@ -89,7 +97,8 @@ gw_write_file(const char *path, const char *text, size_t len, mode_t mode)
         return false;
     }
 
-    if (fchmod(fd, mode) == 0 && gw_write_all(fd, text, len)
+    if (fchmod(fd, mode) == 0 && fchown(fd, uid, gid) == 0
+        && gw_write_all(fd, text, len)
         && fsync(fd) == 0 && rename(temp, path) == 0)
     {
         close(fd);

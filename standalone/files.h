@@ -16,6 +16,9 @@ bool gw_mkdirs(const char *dir, mode_t mode);
  * with errno. */
 bool gw_write_file(const char *path, const char *text, size_t len,
     mode_t mode);
+/* The same with an owner; -1 leaves it ours. */
+bool gw_replace_file(const char *path, const char *text, size_t len,
+    mode_t mode, uid_t uid, gid_t gid);
 
 /* Reads a file of at most `max` bytes; malloc'd and NUL-terminated, its length
  * in *len.  NULL with errno (EFBIG: larger). */

@@ -370,8 +370,7 @@ gw_token_list(const char *path)
 static int
 gw_token_remove(const gw_token_args_t *a, const char *path)
 {
-    int          fd, temp, rc;
-    char         name[GW_PATH_MAX + 16];
+    int          fd, rc;
     char        *text, *line, *next;
     size_t       len, idlen, left;
     struct stat  st;
@@ -420,26 +419,14 @@ gw_token_remove(const gw_token_args_t *a, const char *path)
     memmove(line, next, left + 1);
     len = (size_t) (line - text) + left;
 
-    snprintf(name, sizeof(name), "%s.XXXXXX", path);
-    temp = mkostemp(name, O_CLOEXEC);
-
-    if (temp == -1 || fstat(fd, &st) == -1
-        || fchmod(temp, st.st_mode & 0777) == -1
-        || fchown(temp, st.st_uid, st.st_gid) == -1
-        || write(temp, text, len) != (ssize_t) len || fsync(temp) == -1
-        || rename(name, path) == -1)
+    if (fstat(fd, &st) == -1
+        || !gw_replace_file(path, text, len, st.st_mode & 0777, st.st_uid,
+                            st.st_gid))
     {
         gw_fail("%s cannot be written: %s.", path, strerror(errno));
-
-        if (temp != -1) {
-            (void) unlink(name);
-            close(temp);
-        }
-
         goto done;
     }
 
-    close(temp);
     gw_token_hint(path);
     rc = GW_EXIT_OK;
 
