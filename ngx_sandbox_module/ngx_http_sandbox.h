@@ -61,6 +61,7 @@ typedef struct {
     ngx_str_t         socket;           /* path of the helper's socket */
     ngx_str_t         data;             /* sandbox_data */
     ngx_str_t         history;          /* sandbox_history: provider | none */
+    ngx_uint_t        history_none;
     ngx_str_t         history_path;
     ngx_str_t         history_sync;     /* normal | full */
     size_t            queue;            /* bytes kept per worker for the helper */

@@ -543,8 +543,7 @@ ngx_http_sandbox_conf_modes(ngx_conf_t *cf, ngx_http_sandbox_loc_conf_t *lcf)
     for (i = 0; i < n; i++) {
         op = sb_op_at(i);
 
-        if (mcf->history.len == 4) {
-            /* sandbox_history none */
+        if (mcf->history_none) {
             lcf->modes[i] = NGX_HTTP_SANDBOX_OFF;
             continue;
         }
@@ -610,6 +609,7 @@ ngx_http_sandbox_conf_history(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     mcf->history = value[1];
+    mcf->history_none = ngx_strcmp(value[1].data, "none") == 0;
 
     return NGX_CONF_OK;
 }
@@ -695,7 +695,7 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
     }
 
     if (mcf->locations && mcf->helper == NGX_HTTP_SANDBOX_HELPER_NONE
-        && mcf->history.len != 4)
+        && !mcf->history_none)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"sandbox on\" needs sandbox_helper, or "

@@ -479,6 +479,15 @@ ngx_http_sandbox_endpoint_ask(ngx_http_sandbox_main_conf_t *mcf,
         return;
     }
 
+    if (lcf->upstream->url.len != mcf->upstream_url.len
+        || ngx_strncmp(lcf->upstream->url.data, mcf->upstream_url.data,
+                       mcf->upstream_url.len)
+           != 0)
+    {
+        /* the helper asks another server; its address lapses after 30 s */
+        return;
+    }
+
     /* it may outlive the request */
 
     ask = ngx_alloc(sizeof(ngx_http_sandbox_endpoint_ask_t), ngx_cycle->log);
