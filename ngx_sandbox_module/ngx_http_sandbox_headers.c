@@ -27,6 +27,9 @@ static ngx_str_t  ngx_http_sandbox_headers[] = {
     ngx_string("x-request-id"),
     ngx_string("opensandbox-ingress-to"),
     ngx_string("open-sandbox-ingress"),
+    ngx_string("x-opensandbox-user"),
+    ngx_string("x-opensandbox-team"),
+    ngx_string("x-opensandbox-roles"),
     ngx_string("accept-encoding"),
     ngx_string("sec-websocket-extensions")
 };
@@ -152,6 +155,13 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
             || n == NGX_HTTP_SANDBOX_H_INGRESS_OLD)
         {
             /* the road is chosen here, never by the client (C020) */
+            ngx_http_sandbox_kill(&h[i]);
+
+        } else if (n == NGX_HTTP_SANDBOX_H_OSB_USER
+                   || n == NGX_HTTP_SANDBOX_H_OSB_TEAM
+                   || n == NGX_HTTP_SANDBOX_H_OSB_ROLES)
+        {
+            /* upstream would believe them, and no peer is trusted yet */
             ngx_http_sandbox_kill(&h[i]);
 
         } else if (n == NGX_HTTP_SANDBOX_H_ACCEPT_ENCODING) {

@@ -41,6 +41,15 @@ $t->sandbox($_) for qw(s1 conf accel);
 my $execd = '/v1/sandboxes/s1/proxy/44772';
 
 
+# --- identity that upstream would believe ----------------------------------------------
+
+$t->get('/v1/sandboxes', headers => [ 'X-OpenSandbox-User: root',
+        'X-OpenSandbox-Team: all', 'X-OpenSandbox-Roles: admin',
+        'X_OpenSandbox_User: root' ]);
+unlike(($up->requests)[-1]{head}, qr/opensandbox.(?:user|team|roles)/i,
+       'who a client says it is to OpenSandbox does not pass');
+
+
 # --- what is on every response -------------------------------------------------------
 
 for my $case ([ 200, '/v1/sandboxes' ], [ 404, '/v1/sandboxes/none' ],
