@@ -270,6 +270,7 @@ apply_op_rehome(apply_op_t *op, apply_box_t *box)
 
     op->row.held = NULL;
     op->home = true;
+    op->missed = false;
     op->box = box;
     box->refs++;
 

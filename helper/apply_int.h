@@ -48,6 +48,8 @@ struct apply_op_s {
     char           *instance;
     uint64_t        pending_us;     /* since when its frames wait */
     bool            over;           /* forget it after this batch */
+    bool            missed;         /* is to be applied behind the cursor of
+                                       its file */
     apply_op_t     *next_over;
 
     /* of one slice */

@@ -69,6 +69,29 @@ apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
 }
 
 
+/*
+ * Replayed after a crash, batches are cut elsewhere: what went past _gateway
+ * into a file that the same batch made may come to _gateway first today, behind
+ * its cursor, and a file may be younger than the cursor that it began with.
+ * What a file has of an operation is not told by its cursor alone.
+ */
+static bool
+apply_missed(store_db_t *db, apply_op_t *op, const apply_item_t *item)
+{
+    const sb_frame_t  *f;
+
+    f = &item->rec.r.frame;
+
+    if (f->type == SB_F_BEGIN) {
+        /* a folded poll leaves no record of its own */
+        op->missed = !(f->flags & SB_FF_FOLD)
+                     && !rows_recorded(db, op->row.id);
+    }
+
+    return op->missed;
+}
+
+
 static int
 apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
 {
@@ -84,7 +107,9 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
         item = &a->items[s->group->items[i]];
         op = item->op;
 
-        if (op == NULL || item->rec.r.cursor <= db->applied) {
+        if (op == NULL || (item->rec.r.cursor <= db->applied
+                           && !apply_missed(db, op, item)))
+        {
             continue;
         }
 
@@ -110,7 +135,7 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
             last = item->rec.r.cursor;
         }
 
-        if (item->rec.r.cursor <= db->applied || (op && !op->touched)) {
+        if (op ? !op->touched : item->rec.r.cursor <= db->applied) {
             continue;
         }
 

@@ -54,6 +54,27 @@ rows_record(store_db_t *db, const uint8_t id[16], uint64_t cursor)
 }
 
 
+bool
+rows_recorded(store_db_t *db, const uint8_t id[16])
+{
+    bool           have;
+    sqlite3_stmt  *st;
+
+    st = store_stmt(db, ROWS_RECORD_FIND, "select 1 from gateway_records where"
+                    " event_id = ?1");
+    if (st == NULL) {
+        /* a file that cannot be read is found out by what is written next */
+        return true;
+    }
+
+    store_bind_id(st, 1, id);
+    have = sqlite3_step(st) == SQLITE_ROW;
+    (void) sqlite3_reset(st);
+
+    return have;
+}
+
+
 static int
 rows_created(store_db_t *db, const uint8_t id[16], uint64_t at_us)
 {

@@ -62,7 +62,7 @@ enum {
     ROWS_HELD, ROWS_UNHOLD, ROWS_DETACHED, ROWS_DETACHED_GET,
     ROWS_DETACHED_END, ROWS_PENDING, ROWS_PENDING_GET, ROWS_PENDING_DEL,
     ROWS_FOLD, ROWS_GAP, ROWS_GAP_FACTS, ROWS_STATE, ROWS_NAME, ROWS_WIRE_GET,
-    ROWS_HELD_FIND
+    ROWS_HELD_FIND, ROWS_RECORD_FIND
 };
 
 /* Runs a statement and names it in the code that failed. */
@@ -77,6 +77,9 @@ enum {
 /* A change row: `id` is the change_id. */
 int rows_change(store_db_t *db, const char *id, const uint8_t event[16],
     const char *type, uint64_t at_us);
+
+/* Has the file a number for an event, also for one that was moved away? */
+bool rows_recorded(store_db_t *db, const uint8_t id[16]);
 
 /* Gives an event the next seq. */
 int rows_record(store_db_t *db, const uint8_t id[16], uint64_t cursor);

@@ -168,6 +168,85 @@ test_killed_anywhere(void **state)
 }
 
 
+static void
+change(const char *dir, const char *sql)
+{
+    char      path[512];
+    sqlite3  *db;
+
+    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    (void) sqlite3_close(db);
+}
+
+
+/* A create that was to go straight into a file of its own, in the same batch,
+ * when we were killed; replayed, its end comes with the next batch only. */
+static void
+test_replay_cut_elsewhere(void **state)
+{
+    (void) state;
+
+    begin(1, "sandbox.create", NULL, 0);
+    put();
+    facts(1);
+    tf_str(&f, SB_T_REQUEST, "{\"image\":\"x\"}");
+    put();
+    whole(2, "file.stat", "never", "failed", 404);
+    go();
+    stop();
+
+    /* _gateway was written, and never had it */
+    change("_gateway", "pragma foreign_keys = on;"
+           " delete from history_changes where event_id in (select"
+           " event_id from history_events where operation_type ="
+           " 'sandbox.create'); delete from gateway_records where event_id in"
+           " (select event_id from history_events where operation_type ="
+           " 'sandbox.create'); delete from history_events where"
+           " operation_type = 'sandbox.create'");
+    assert_int_equal(journal_applied_store(p.fd, 0), 0);
+    start(STORE_HANDLES);
+    go();
+
+    end(1, "succeeded", 202, 50);
+    tf_str(&f, SB_T_NEW_SANDBOX, "c1");
+    put();
+    go();
+
+    is("c1", "select operation_type || status || request_json from"
+       " history_events", "sandbox.createsucceeded{\"image\":\"x\"}");
+    is("_gateway", "select operation_type from history_events", "file.stat");
+}
+
+
+/* A new file that did not outlive the machine: _gateway is ahead of it. */
+static void
+test_file_lost_with_machine(void **state)
+{
+    char  cmd[160];
+
+    (void) state;
+
+    script(1);
+    go();
+    stop();
+
+    (void) snprintf(cmd, sizeof(cmd), "rm -r '%s/c1'", p.history);
+    assert_int_equal(system(cmd), 0);
+    assert_int_equal(journal_applied_store(p.fd, 0), 0);
+    start(STORE_HANDLES);
+    go();
+
+    is("c1", "select operation_type || status from history_events where"
+       " operation_type != 'sandbox.get' order by seq",
+       "sandbox.createsucceeded;command.executesucceeded");
+    is("c1", "select group_concat(data, '') from (select * from"
+       " command_output_chunks where stream = 'stdout' order by"
+       " chunk_index)", "some output\nsome output\nsome output\n");
+}
+
+
 /* C115: a file that cannot be used is set aside, others are not concerned. */
 static void
 test_broken_file(void **state)
@@ -294,6 +373,8 @@ main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
         store_case(test_replay),
+        store_case(test_replay_cut_elsewhere),
+        store_case(test_file_lost_with_machine),
         store_case(test_killed_anywhere),
         store_case(test_broken_file),
         store_case(test_removed_file),
