@@ -3,6 +3,7 @@
 #   make            build everything into build/
 #   make run        install what is missing, build, start, print address and token
 #   make test       install what is missing, build, run every test
+#   make bench      measure it beside plain nginx: a table, and build/bench.json
 #   make install    put it all under PREFIX (/usr/local) below DESTDIR
 #   make NGINX_SRC=DIR   build the module against an nginx source tree instead
 
@@ -34,7 +35,7 @@ obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 programs = $(B)/sandbox-helper $(B)/sandbox-history $(B)/sandbox-gateway \
            $(B)/sandbox-runtime
 
-.PHONY: all programs module console deps run test clean install unit fuzz FORCE
+.PHONY: all programs module console deps run test bench clean install unit fuzz FORCE
 
 all: programs module console
 programs: $(programs)
@@ -169,6 +170,11 @@ DATA ?= data
 ARGS ?=
 JOBS ?= $(shell nproc)
 build = +@$(MAKE) --no-print-directory -s $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS))
+
+bench:
+	@.ci/deps bench
+	$(build) all
+	@bench/run $(BENCH)
 
 deps:
 	@.ci/deps run

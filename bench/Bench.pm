@@ -1,0 +1,313 @@
+package Bench;
+
+# One case of bench/run: an upstream, plain nginx, and the gateway in several
+# modes, measured in turn with wrk.
+
+use strict;
+use warnings;
+
+use File::Temp;
+use JSON::PP;
+use List::Util qw(min max sum);
+use POSIX qw(sysconf _SC_CLK_TCK);
+use SandboxProcess;
+use SandboxTest;
+
+my $TICKS = sysconf(_SC_CLK_TCK);
+
+
+# A multipart upload of one file.
+
+sub multipart {
+    my ($path, $content) = @_;
+
+    my $part = sub {
+        "--B\r\nContent-Disposition: form-data; name=\"$_[0]\"; filename=\"f\""
+        . "\r\n\r\n$_[1]\r\n";
+    };
+
+    return $part->('metadata', qq({"path":"$path"})) . $part->('file', $content)
+           . "--B--\r\n";
+}
+
+
+sub new {
+    my ($class, %o) = @_;
+
+    my $self = bless { %o, dir => File::Temp->newdir('sandbox-b-XXXXXX',
+                                                     TMPDIR => 1) }, $class;
+    chmod 0755, "$self->{dir}";
+
+    if ($self->{runtime}) {
+        $self->start_roads;
+
+    } else {
+        $self->start_upstream;
+        $self->{front}{$_} = $self->front($_) for 'plain', @{ $self->{modes} };
+    }
+
+    return $self;
+}
+
+
+# An nginx that answers as fast as it can.
+
+sub start_upstream {
+    my $self = shift;
+
+    my $dir = "$self->{dir}";
+    my $port = SandboxProcess::free_port();
+    my $id = 'c' x 32;
+    my $events = join '', map { "$_\n\n" }
+        qq({"type":"init","text":"$id","timestamp":1}),
+        map({ qq({"type":"stdout","text":"line $_ of the output","timestamp":1}) }
+            1 .. 900),
+        '{"type":"execution_complete","execution_time":1,"timestamp":1}';
+
+    SandboxTest::write_file("$dir/events", $events);
+    SandboxTest::write_file("$dir/file", 'x' x (1024 * 1024));
+    chmod 0644, "$dir/events", "$dir/file";
+    mkdir "$dir/temp";
+    chmod 0777, "$dir/temp";
+
+    my $json = '{"items":[],"pad":"' . 'x' x 180 . '"}';
+
+    SandboxTest::write_file("$dir/nginx.conf", <<"END_CONF");
+daemon off;
+worker_processes 1;
+error_log $dir/error.log;
+pid $dir/nginx.pid;
+events { worker_connections 4096; }
+http {
+    access_log off;
+    keepalive_requests 1000000000;
+    client_max_body_size 0;
+    client_body_buffer_size 2m;
+    client_body_temp_path $dir/temp;
+    proxy_temp_path $dir/temp;
+    fastcgi_temp_path $dir/temp;
+    scgi_temp_path $dir/temp;
+    uwsgi_temp_path $dir/temp;
+    server {
+        listen 127.0.0.1:$port;
+        location / { default_type application/json; return 200 '$json'; }
+        location ~ /files/download\$ {
+            default_type application/octet-stream; root $dir;
+            rewrite ^ /file break;
+        }
+        # read whole before it is answered, as execd does
+        location ~ /files/upload\$ {
+            rewrite ^ /done break;
+            proxy_pass http://127.0.0.1:$port;
+        }
+        location = /done { return 200; }
+        location ~ /command\$ { error_page 405 =200 /events; return 405; }
+        location = /events { default_type text/event-stream; root $dir; }
+    }
+}
+END_CONF
+
+    $self->{upstream} = SandboxProcess->spawn("$dir/out", $SandboxProcess::NGINX,
+        '-p', $dir, '-c', "$dir/nginx.conf", '-e', "$dir/error.log");
+    $self->{upstream_url} = "http://127.0.0.1:$port";
+
+    SandboxProcess->wait_for(sub { SandboxProcess::listens($port) }, 10)
+        or die "the upstream does not start:\n"
+               . SandboxTest::read_file("$dir/error.log");
+}
+
+
+# nginx in front of it: plain, or the gateway in a mode.
+
+sub front {
+    my ($self, $mode) = @_;
+
+    my ($record, $sync) = split /-/, $mode;
+
+    my $t = SandboxTest->new(
+        upstream_url => $self->{upstream_url},
+        helper => $mode ne 'plain',
+        helper_args => [ '--sync', $sync // 'normal' ],
+        location => $mode eq 'plain' ? '' : "sandbox_record * $record;",
+        conf => sub {
+            my $conf = shift;
+
+            $conf =~ s/access_log [^;]+;/access_log off;\nkeepalive_requests 1000000000;/;
+            $conf =~ s/error.log info;/error.log error;/;
+            $conf =~ s/worker_connections 512;/worker_connections 4096;/;
+            $conf =~ s/keepalive 32;/keepalive 256;/;
+
+            if ($mode eq 'plain') {
+                $conf =~ s/sandbox on;//;
+                $conf =~ s/\$sandbox_upstream_uri/\$request_uri/;
+                $conf =~ s/\$sandbox_upstream_host/\$http_host/;
+                $conf =~ s/\$sandbox_connection/""/;
+            }
+
+            return $conf;
+        })->start;
+
+    return { test => $t, port => $t->{port}, prefix => '' };
+}
+
+
+# The local runtime behind the gateway, by either road.
+
+sub start_roads {
+    my $self = shift;
+
+    my $t = SandboxTest->new(runtime => 1,
+        conf => sub {
+            $_[0] =~ s/access_log [^;]+;/access_log off;\nkeepalive_requests 1000000000;/r
+        })->start;
+
+    my %prefix;
+
+    for my $mode ('plain', @{ $self->{modes} }) {
+        my $r = $t->post('/v1/sandboxes',
+            headers => [ 'Content-Type: application/json' ],
+            body => '{"image":{"uri":"python:3.11"},"timeout":600,'
+                    . '"resourceLimits":{"cpu":"1"},"entrypoint":["tail"]}');
+        my $id = $r->json->{id} or die 'no sandbox: ' . $r->content . "\n";
+        my $prefix = "/v1/sandboxes/$id/proxy/44772";
+
+        $t->wait_for(sub { $t->get("$prefix/ping")->status == 200 })
+            or die "a sandbox does not get ready\n";
+
+        $t->endpoint($id) if $mode eq 'straight';
+        $self->{front}{$mode} = { test => $t, port => $t->{port},
+                                  prefix => $prefix };
+    }
+}
+
+
+sub stop {
+    my $self = shift;
+
+    my %seen;
+    $_->discard for grep { !$seen{$_}++ } map { $_->{test} } values %{ $self->{front} };
+
+    if ($self->{upstream}) {
+        kill 'TERM', $self->{upstream};
+        SandboxProcess::reaped($self->{upstream}, 5);
+    }
+}
+
+
+# CPU seconds that a process has used.
+
+sub cpu {
+    my $pid = shift // return 0;
+
+    my ($user, $system) = SandboxTest::read_file("/proc/$pid/stat")
+        =~ /^\d+ \(.*\) \S(?: \S+){10} (\d+) (\d+)/s or return 0;
+
+    return ($user + $system) / $TICKS;
+}
+
+
+# One measurement: a hash, or undef when it does not count.
+
+sub measure {
+    my ($self, $mode, $connections, $seconds) = @_;
+
+    my $front = $self->{front}{$mode};
+    my $t = $front->{test};
+    my $q = $self->{request};
+    my $lua = "$self->{dir}/wrk.lua";
+    my %headers = ('OPEN-SANDBOX-API-KEY' => $t->token, %{ $q->{headers} // {} });
+
+    # the body comes from a file: quoting a megabyte is wrk's start-up time
+    SandboxTest::write_file("$self->{dir}/body", $q->{body} // '');
+
+    SandboxTest::write_file($lua, join '', map { "$_\n" }
+        qq(wrk.method = "@{[ $q->{method} // 'GET' ]}"),
+        map({ qq(wrk.headers["$_"] = "$headers{$_}") } sort keys %headers),
+        defined $q->{body}
+            ? qq(local f = io.open("$self->{dir}/body", "rb");)
+              . ' wrk.body = f:read("*a"); f:close()' : (),
+        'function done(s, l, r)',
+        '  local e = s.errors',
+        '  io.write(string.format("RESULT %d %d %d %d %.3f\n", s.requests,'
+        . ' s.duration, s.bytes, e.connect + e.read + e.write + e.status +'
+        . ' e.timeout, l:percentile(99) / 1000))',
+        'end');
+
+    my ($worker) = $t->worker_pids;
+    my @before = map { cpu($_) } $worker, $t->{helper_pid};
+
+    my $out = qx(wrk -t1 -c$connections -d${seconds}s -s $lua http://127.0.0.1:$front->{port}$front->{prefix}$q->{target} 2>&1);
+
+    my @after = map { cpu($_) } $worker, $t->{helper_pid};
+    my ($requests, $us, $bytes, $errors, $p99)
+        = $out =~ /^RESULT (\d+) (\d+) (\d+) (\d+) ([\d.]+)/m
+        or die "wrk: $out\n";
+
+    if ($requests == 0 || $errors || $bytes < $requests * $self->{size}) {
+        print STDERR "  $mode: does not count: $requests answers, $errors errors,"
+                     . " $bytes bytes\n";
+        return undef;
+    }
+
+    return {
+        rate   => $requests / ($us / 1e6),
+        worker => ($after[0] - $before[0]) / $requests,
+        helper => ($after[1] - $before[1]) / $requests,
+        p99    => $p99,
+    };
+}
+
+
+sub median {
+    my @v = sort { $a <=> $b } @_;
+
+    return @v % 2 ? $v[$#v / 2] : ($v[@v / 2 - 1] + $v[@v / 2]) / 2;
+}
+
+
+sub run {
+    my ($self, %o) = @_;
+
+    my @modes = @{ $self->{modes} };
+    my %got;
+
+    $self->measure($_, $o{connections}, 1) for 'plain', @modes;
+
+    for my $round (1 .. $o{rounds}) {
+        my @order = ('plain', @modes);
+        my %m = map { $_ => $self->measure($_, $o{connections}, $o{seconds}) }
+                $round % 2 ? @order : reverse @order;
+        my $plain = $m{plain} or next;
+
+        for my $mode (grep { $m{$_} } @modes) {
+            push @{ $got{$mode} }, {
+                %{ $m{$mode} },
+                ratio => $m{$mode}{rate} / $plain->{rate},
+                cpu   => $plain->{worker} ? $m{$mode}{worker} / $plain->{worker} : 0,
+            };
+        }
+    }
+
+    return map {
+        my $mode = $_;
+        my @r = @{ $got{$mode} // [] };
+
+        die "$self->{name}, $mode: no round counts\n" if !@r;
+
+        +{
+            case             => $self->{name},
+            mode             => $mode =~ s/-.*//r,
+            sync             => $mode =~ /-full$/ ? 'full' : 'normal',
+            connections      => $o{connections} + 0,
+            rounds           => scalar @r,
+            ratio            => median(map { $_->{ratio} } @r),
+            ratio_min        => min(map { $_->{ratio} } @r),
+            ratio_max        => max(map { $_->{ratio} } @r),
+            worker_cpu_ratio => median(map { $_->{cpu} } @r),
+            helper_cpu_us    => 1e6 * median(map { $_->{helper} } @r),
+            p99_ms           => median(map { $_->{p99} } @r),
+        }
+    } @modes;
+}
+
+1;
