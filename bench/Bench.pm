@@ -34,7 +34,7 @@ sub multipart {
 sub new {
     my ($class, %o) = @_;
 
-    my $self = bless { %o, dir => File::Temp->newdir('sandbox-b-XXXXXX',
+    my $self = bless { %o, owner => $$, dir => File::Temp->newdir('sandbox-b-XXXXXX',
                                                      TMPDIR => 1) }, $class;
     chmod 0755, "$self->{dir}";
 
@@ -187,10 +187,18 @@ sub stop {
     my %seen;
     $_->discard for grep { !$seen{$_}++ } map { $_->{test} } values %{ $self->{front} };
 
-    if ($self->{upstream}) {
-        kill 'TERM', $self->{upstream};
-        SandboxProcess::reaped($self->{upstream}, 5);
-    }
+    $self->DESTROY;
+}
+
+
+sub DESTROY {
+    my $self = shift;
+
+    return if $self->{owner} != $$ || !$self->{upstream};
+
+    my $pid = delete $self->{upstream};
+    kill 'TERM', $pid;
+    SandboxProcess::reaped($pid, 5);
 }
 
 
