@@ -124,27 +124,23 @@ rt_json(rt_req_t *r, unsigned status, sb_buf_t *b)
 }
 
 
+static void
+rt_go_text(sb_buf_t *b, sb_str_t s)
+{
+    rt_go_write(b, s);
+}
+
+
 void
 rt_fail(rt_req_t *r, unsigned status, const char *code, const char *fmt, ...)
 {
-    char      *text;
-    va_list    args;
-    sb_buf_t   b;
+    va_list   args;
+    sb_buf_t  b;
 
     va_start(args, fmt);
-
-    if (vasprintf(&text, fmt, args) == -1) {
-        text = NULL;
-    }
-
+    rt_envelope(&b, code, rt_go_text, fmt, args);
     va_end(args);
 
-    memset(&b, 0, sizeof(b));
-    b.max = 1024 * 1024;
-    sb_buf_printf(&b, "{\"code\":\"%s\",\"message\":", code);
-    rt_go_write(&b, sb_str(text ? text : "", text ? strlen(text) : 0));
-    sb_buf_add_c(&b, '}');
-    free(text);
     rt_json(r, status, &b);
 }
 

@@ -574,3 +574,24 @@ rt_http_date(char dst[32], int64_t t)
              (unsigned) tm.tm_hour % 100, (unsigned) tm.tm_min % 100,
              (unsigned) tm.tm_sec % 100);
 }
+
+
+void
+rt_envelope(sb_buf_t *b, const char *code,
+    void (*str)(sb_buf_t *b, sb_str_t s), const char *fmt, va_list args)
+{
+    char  *text;
+
+    if (vasprintf(&text, fmt, args) == -1) {
+        text = NULL;
+    }
+
+    memset(b, 0, sizeof(*b));
+    b->max = 1024 * 1024;
+
+    sb_buf_printf(b, "{\"code\":\"%s\",\"message\":", code);
+    str(b, sb_str(text ? text : "", text ? strlen(text) : 0));
+    sb_buf_add_c(b, '}');
+
+    free(text);
+}

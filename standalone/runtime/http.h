@@ -7,6 +7,7 @@
 #ifndef RT_HTTP_H_INCLUDED
 #define RT_HTTP_H_INCLUDED
 
+#include <stdarg.h>
 #include <sys/types.h>
 
 #include <microhttpd.h>
@@ -86,6 +87,11 @@ void rt_each_header(const rt_req_t *r,
 void rt_out(rt_req_t *r, const char *name, const char *value);
 void rt_outf(rt_req_t *r, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Writes {"code","message"} into an empty b; `str` writes a text in quotes, as
+ * the server that is imitated escapes it. */
+void rt_envelope(sb_buf_t *b, const char *code,
+    void (*str)(sb_buf_t *b, sb_str_t s), const char *fmt, va_list args);
 
 /* Answers; each queues exactly one answer.  rt_reply copies. */
 void rt_reply(rt_req_t *r, unsigned status, const void *body, size_t n);

@@ -115,24 +115,13 @@ void
 rt_lc_fail(rt_req_t *r, unsigned status, const char *code, const char *fmt,
     ...)
 {
-    char      *text;
-    va_list    args;
-    sb_buf_t   b;
+    va_list   args;
+    sb_buf_t  b;
 
     va_start(args, fmt);
-
-    if (vasprintf(&text, fmt, args) == -1) {
-        text = NULL;
-    }
-
+    rt_envelope(&b, code, rt_lc_str, fmt, args);
     va_end(args);
 
-    memset(&b, 0, sizeof(b));
-    b.max = 1024 * 1024;
-    sb_buf_printf(&b, "{\"code\":\"%s\",\"message\":", code);
-    rt_lc_str(&b, sb_str(text ? text : "", text ? strlen(text) : 0));
-    sb_buf_add_c(&b, '}');
-    free(text);
     rt_lc_json(r, status, &b);
 }
 
