@@ -32,6 +32,9 @@ struct conn_s {
 
     uint64_t          seq;          /* newest kept or dropped frame */
     bool              answer;       /* an ACK is due */
+    bool              batch;        /* has frames in this round's write */
+    bool              urgent;       /* somebody waits for it */
+    unsigned          unanswered;   /* frames it will speak of */
     bool              hole;         /* a frame could not be kept: seq + 1 has to
                                        come first */
     uint64_t          refused;      /* behind the hole, to be answered so */

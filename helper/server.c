@@ -222,6 +222,10 @@ server_timeout(server_t *s)
         return 0;
     }
 
+    if (s->lazy_us) {
+        return SERVER_LAZY_US / 1000;
+    }
+
     if ((s->conf->journal && inflight_waiting(s->conf->inflight))
         || s->conf->options->exec)
     {
@@ -242,6 +246,7 @@ server_round(server_t *s)
 
     n = epoll_wait(s->epoll, events, SERVER_EVENTS, server_timeout(s));
 
+    s->idle = n == 0 && !s->more;
     s->more = false;
     s->nitems = 0;
 

@@ -19,6 +19,9 @@
  * takes a small record now and then. */
 #define SERVER_CALM_US  1000000u
 
+/* Frames that nobody waits for are answered together, when there are so many. */
+#define SERVER_LAZY  256
+
 /* Whose questions our own are; connections are numbered from 1. */
 #define SERVER_ASKER  0
 
@@ -209,6 +212,7 @@ server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
     if (f->seq <= c->seq) {
         /* sent again after a reconnect; answer, so that it is let go */
         c->answer = true;
+        c->urgent = true;
         return true;
     }
 
@@ -251,6 +255,9 @@ server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
 
     c->seq = f->seq;
     c->answer = true;
+    c->batch = true;
+    c->urgent = c->urgent || (f->flags & SB_FF_STRICT);
+    c->unanswered++;
 
     return true;
 }
@@ -449,9 +456,11 @@ server_flushed(server_t *s)
 void
 server_append(server_t *s)
 {
-    int      rc;
-    size_t   i;
-    conn_t  *c;
+    int       rc, failed;
+    bool      lazy, waiting;
+    size_t    i;
+    conn_t   *c;
+    uint64_t  now;
 
     rc = 0;
 
@@ -470,6 +479,10 @@ server_append(server_t *s)
         s->nitems = 0;
     }
 
+    now = sb_now_us();
+    lazy = !s->idle && (s->lazy_us == 0 || now < s->lazy_us + SERVER_LAZY_US);
+    waiting = false;
+
     for (c = s->conns; c; c = c->next) {
 
         if (c->refused) {
@@ -477,14 +490,25 @@ server_append(server_t *s)
             c->refused = 0;
         }
 
+        failed = c->batch ? rc : 0;
+        c->batch = false;
+
         if (!c->answer) {
             continue;
         }
 
-        c->answer = false;
+        if (failed == 0 && !c->urgent && lazy && c->unanswered < SERVER_LAZY) {
+            /* nobody waits: an ACK wakes a worker, one for many is enough */
+            waiting = true;
+            continue;
+        }
 
-        if (rc != 0) {
-            server_ack(s, c, c->seq, rc);
+        c->answer = false;
+        c->urgent = false;
+        c->unanswered = 0;
+
+        if (failed != 0) {
+            server_ack(s, c, c->seq, failed);
             /* nothing of it is kept: it has to come again */
             c->seq = inflight_last_seq(c->inst);
             c->hole = true;
@@ -496,6 +520,8 @@ server_append(server_t *s)
             server_ack(s, c, c->seq, 0);
         }
     }
+
+    s->lazy_us = !waiting ? 0 : lazy && s->lazy_us ? s->lazy_us : now;
 
     if (s->conf->flush_fd != -1 && s->flush && !s->flushing) {
         server_flush_kick(s);
@@ -580,6 +606,9 @@ server_last(server_t *s)
     unsigned  rounds;
 
     rounds = 0;
+
+    /* no answer waits for others now */
+    s->idle = true;
 
     do {
         more = false;

@@ -8,6 +8,7 @@
 #include "server.h"
 
 #define SERVER_ENDS_MAX  (16 * 1024 * 1024)
+#define SERVER_LAZY_US   20000u     /* ... or after that time */
 
 typedef struct {
     conn_t      *conn;
@@ -19,6 +20,9 @@ typedef struct {
     int                   epoll;
     bool                  stop;
     bool                  more;         /* frames are left to handle */
+    bool                  idle;         /* nothing came in this round */
+    uint64_t              lazy_us;      /* since when an answer waits for
+                                           others; 0: none does */
     conn_t               *conns;
     unsigned              nconns;
     uint64_t              conn_ids;

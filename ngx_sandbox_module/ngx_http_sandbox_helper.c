@@ -17,6 +17,7 @@
 
 
 /* all in ms */
+#define NGX_HTTP_SANDBOX_LATER      5
 #define NGX_HTTP_SANDBOX_EXIT_TIME  500
 #define NGX_HTTP_SANDBOX_PAUSE      500     /* ms, while the journal fails */
 #define NGX_HTTP_SANDBOX_HOLD_STEP  100
@@ -30,7 +31,8 @@ typedef struct {
     ngx_http_sandbox_link_t    control;
     ngx_http_sandbox_link_t    bulk;
     ngx_http_sandbox_queue_t   queue;
-    ngx_event_t                flush;
+    ngx_event_t                flush;       /* at the end of the loop round */
+    ngx_event_t                later;       /* for what nobody waits for */
 
     ngx_queue_t                waiters;
     ngx_event_t                timer;       /* non-cancelable: a worker that
@@ -84,6 +86,11 @@ ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
     helper.flush.handler = ngx_http_sandbox_flush_handler;
     helper.flush.data = &helper.dummy;
     helper.flush.log = cycle->log;
+
+    helper.later.handler = ngx_http_sandbox_flush_handler;
+    helper.later.data = &helper.dummy;
+    helper.later.log = cycle->log;
+    helper.later.cancelable = 1;
 
     helper.timer.handler = ngx_http_sandbox_timer_handler;
     helper.timer.data = &helper.dummy;
@@ -246,7 +253,15 @@ ngx_http_sandbox_helper_send(u_char *frame, size_t len, ngx_uint_t reserve)
     ngx_http_sandbox_helper_hold();
 
     if (helper.control.ready) {
-        ngx_post_event(&helper.flush, &ngx_posted_events);
+
+        if (frame[5] & SB_FF_STRICT) {
+            ngx_post_event(&helper.flush, &ngx_posted_events);
+
+        } else if (!helper.later.timer_set) {
+            /* goes with the next that somebody waits for, or then */
+            ngx_add_timer(&helper.later, NGX_HTTP_SANDBOX_LATER);
+        }
+
     }
 
     return seq;
