@@ -248,11 +248,9 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     for (cl = in; cl; cl = cl->next) {
         b = cl->buf;
 
-        if (!ngx_buf_in_memory(b)) {
-            continue;
-        }
+        /* the last one of a chunked body is a bare flag without memory */
 
-        n = b->last - b->pos;
+        n = ngx_buf_in_memory(b) ? b->last - b->pos : 0;
         ctx->bytes_in += n;
 
         if (ctx->body_started && !ctx->body_done) {
@@ -273,13 +271,14 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
             return NGX_HTTP_BAD_REQUEST;
         }
 
-        rc = sb_multipart_feed(ctx->multipart, (const char *) b->pos, n);
+        rc = n ? sb_multipart_feed(ctx->multipart, (const char *) b->pos, n)
+               : SB_AGAIN;
 
-        if (rc == SB_OK || rc == SB_AGAIN) {
-            rc = b->last_buf ? sb_multipart_finish(ctx->multipart) : SB_OK;
+        if (b->last_buf && (rc == SB_OK || rc == SB_AGAIN)) {
+            rc = sb_multipart_finish(ctx->multipart);
         }
 
-        if (rc != SB_OK) {
+        if (rc != SB_OK && rc != SB_AGAIN) {
             return ngx_http_sandbox_upload_refused(r, ctx, rc);
         }
     }

@@ -170,13 +170,18 @@ for my $case (
           . 'filename="m"', '', '{"path":"/w/a"}'), meta('/w/b'), file($a) ],
 ) {
     my ($name, @parts) = @$case;
-    $up->mark;
-    my $r = $t->post($target, headers => [ $type ], body => body(@parts));
-    is($r->status, 400, "$name: refused") or diag($r->status);
-    is($r->code, 'GATEWAY_AMBIGUOUS_REQUEST', 'by us');
-    is($t->record($r)->{status}, 'failed', 'and so on record');
-    is(scalar(grep { $_->{complete} } $up->requests), 0,
-       'upstream never has the whole of it');
+
+    for my $chunked (0, 1) {
+        $up->mark;
+        my $r = $t->post($target, headers => [ $type ], body => body(@parts),
+                         chunked => $chunked);
+        is($r->status, 400, "$name: refused" . ($chunked ? ', chunked' : ''))
+            or diag($r->status);
+        is($r->code, 'GATEWAY_AMBIGUOUS_REQUEST', 'by us');
+        is($t->record($r)->{status}, 'failed', 'and so on record');
+        is(scalar(grep { $_->{complete} } $up->requests), 0,
+           'upstream never has the whole of it');
+    }
 }
 
 # C070: a part glued to its headers hides nothing: refused, or all is seen.
@@ -224,13 +229,17 @@ for my $body (body(meta('/w/a'), file($a)) =~ s/--B--\r\n\z//r,
               body(meta('/w/a'), file($a)) =~ s/-\r\n\z//r,
               substr body(meta('/w/a'), file($a x 100)), 0, 300)
 {
-    $up->mark;
-    my $r = $t->post($target, headers => [ $type ], body => $body);
-    isnt($r->status, 200, 'C063: an upload without its end is no success');
-    my $e = $t->record($r);
-    is($e->{status}, 'failed', 'nor on record');
-    my @whole = grep { $_->{complete} } $up->requests;
-    is(scalar @whole, 0, 'and upstream never has the whole of it');
+    for my $chunked (0, 1) {
+        $up->mark;
+        my $r = $t->post($target, headers => [ $type ], body => $body,
+                         chunked => $chunked);
+        isnt($r->status, 200, 'C063: an upload without its end is no success'
+                              . ($chunked ? ', chunked' : ''));
+        my $e = $t->record($r);
+        is($e->{status}, 'failed', 'nor on record');
+        my @whole = grep { $_->{complete} } $up->requests;
+        is(scalar @whole, 0, 'and upstream never has the whole of it');
+    }
 }
 
 # C064, C065: legal endings and beginnings
