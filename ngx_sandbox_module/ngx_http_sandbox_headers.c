@@ -228,7 +228,7 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
         if (lcf->upstream->tls || r->headers_in.host == NULL) {
             ctx->upstream_host = lcf->upstream->authority;
 
-        } else if (r->headers_in.host) {
+        } else {
             ctx->upstream_host = r->headers_in.host->value;
         }
 

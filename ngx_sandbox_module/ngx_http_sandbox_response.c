@@ -153,11 +153,6 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
         rc = ngx_http_sandbox_rewrite_header(r, ctx);
 
         if (rc != NGX_DECLINED) {
-
-            if (rc == NGX_OK) {
-                r->filter_need_in_memory = 1;
-            }
-
             return rc;
         }
     }
