@@ -2,6 +2,7 @@
 
 #include "id.h"
 #include "log.h"
+#include "stats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -125,6 +126,7 @@ apply_attach(apply_t *a, journal_t *journal)
 {
     a->journal = journal;
     a->batch_from = a->applied;
+    stats_set(STATS_APPLIED_CURSOR, a->applied);
     journal_reader_init(&a->reader, journal, a->applied);
 
     return apply_recover(a);
@@ -158,6 +160,12 @@ apply_note(apply_t *a, uint64_t cursor)
     pthread_mutex_lock(&a->lock);
     a->applied = cursor;
     pthread_mutex_unlock(&a->lock);
+
+    stats_set(STATS_APPLIED_CURSOR, cursor);
+
+    if (cursor > a->batch_from) {
+        stats_add(STATS_APPLY_RECORDS, cursor - a->batch_from);
+    }
 
     a->batch_from = cursor;
 
@@ -224,6 +232,7 @@ apply_batch(apply_t *a)
 
     apply_ops_forget(a);
     apply_boxes_trim(a);
+    stats_set(STATS_APPLIED_US, a->newest_us);
     apply_note(a, a->reader.cursor);
 
     return 1;
@@ -273,6 +282,7 @@ apply_wait(apply_t *a)
         (void) clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec++;
 
+        stats_set(STATS_APPLIED_US, sb_now_us());
         a->waiting = true;
         (void) pthread_cond_timedwait(&a->wake, &a->lock, &until);
         a->waiting = false;
@@ -417,6 +427,7 @@ apply_wake(apply_t *a)
     pthread_mutex_lock(&a->lock);
 
     if (a->waiting) {
+        stats_set(STATS_APPLIED_US, sb_now_us());
         pthread_cond_signal(&a->wake);
     }
 

@@ -94,6 +94,7 @@ struct apply_s {
     apply_op_t       *over;
     bool              busy;
     uint64_t          oldest_us;    /* time of the first record of the batch */
+    uint64_t          newest_us;    /* ... of the last */
 
     uint64_t          ask_after_us;
     uint64_t          tidy_after_us;

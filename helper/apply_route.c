@@ -452,6 +452,8 @@ apply_route(apply_t *a, const char *buf, size_t n)
             a->oldest_us = r.frame.time_us;
         }
 
+        a->newest_us = r.frame.time_us;
+
         switch (r.frame.type) {
 
         case SB_F_BEGIN:

@@ -2,7 +2,9 @@
 #include "journal_int.h"
 
 #include "digest.h"
+#include "id.h"
 #include "log.h"
+#include "stats.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -138,6 +140,29 @@ journal_record_head(char *h, uint64_t cursor, const journal_item_t *item)
 }
 
 
+uint64_t
+journal_segment_size(journal_t *j, uint32_t number)
+{
+    char         name[32];
+    struct stat  st;
+
+    journal_segment_name(name, number);
+
+    return fstatat(j->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+           ? (uint64_t) st.st_size : 0;
+}
+
+
+void
+journal_stats(journal_t *j)
+{
+    stats_set(STATS_JOURNAL_BYTES, j->bytes);
+    stats_set(STATS_JOURNAL_SEGMENTS, j->nsegments);
+    stats_set(STATS_JOURNAL_SEGMENTS_MAX, JOURNAL_SEGMENTS);
+    stats_set(STATS_JOURNAL_CURSOR, j->tail.cursor);
+}
+
+
 /* Writes all of iov; 0 or errno. */
 static int
 journal_write(int fd, struct iovec *iov, int n, off_t offset)
@@ -185,12 +210,14 @@ journal_append(journal_t *j, const journal_item_t *items, size_t n)
     off_t   offset, begin;
     size_t  i, m, bytes;
 
+    uint64_t       began;
     struct iovec  *iov;
 
     if (j->fd == -1) {
         return EBADF;
     }
 
+    began = sb_now_us();
     begin = j->tail.offset;
     offset = begin;
     iov = j->iov;
@@ -235,6 +262,8 @@ journal_append(journal_t *j, const journal_item_t *items, size_t n)
             log_minutely(LOG_ERROR, "cannot cut the journal back: %d", errno);
         }
 
+        stats_add(STATS_JOURNAL_ERRORS, 1);
+
         return rc;
     }
 
@@ -242,7 +271,13 @@ journal_append(journal_t *j, const journal_item_t *items, size_t n)
     j->tail.offset = offset;
     j->tail.cursor += n;
     j->written += (uint64_t) (offset - begin);
+    j->bytes += (uint64_t) (offset - begin);
+    journal_stats(j);
     pthread_mutex_unlock(&j->lock);
+
+    stats_add(STATS_JOURNAL_RECORDS, n);
+    stats_add(STATS_JOURNAL_APPENDS, 1);
+    stats_time(STATS_T_APPEND, sb_now_us() - began);
 
     return 0;
 }
@@ -310,6 +345,8 @@ journal_segment_create(journal_t *j, uint32_t number)
     j->fd = fd;
     j->tail.segment = number;
     j->tail.offset = JOURNAL_HEAD;
+    j->bytes += JOURNAL_HEAD;
+    journal_stats(j);
 
     return 0;
 }
@@ -359,7 +396,7 @@ journal_sync(journal_t *j)
 {
     int       rc;
     bool      dirty;
-    uint64_t  written;
+    uint64_t  written, began;
 
     pthread_mutex_lock(&j->sync_lock);
 
@@ -371,7 +408,9 @@ journal_sync(journal_t *j)
     rc = 0;
 
     if (dirty) {
+        began = sb_now_us();
         rc = fdatasync(j->fd) == -1 ? errno : 0;
+        stats_time(STATS_T_SYNC, sb_now_us() - began);
 
         if (rc == 0) {
             j->synced = written;
@@ -430,8 +469,9 @@ journal_can_forget(journal_t *j, uint64_t cursor)
 void
 journal_forget(journal_t *j, uint64_t cursor)
 {
-    char    name[32];
-    size_t  i, n;
+    char      name[32];
+    size_t    i, n;
+    uint64_t  size;
 
     pthread_mutex_lock(&j->lock);
 
@@ -439,17 +479,21 @@ journal_forget(journal_t *j, uint64_t cursor)
 
     for (i = 0; i < n; i++) {
         journal_segment_name(name, j->segments[i].number);
+        size = journal_segment_size(j, j->segments[i].number);
 
         if (unlinkat(j->dirfd, name, 0) == -1 && errno != ENOENT) {
             log_minutely(LOG_WARN, "cannot remove the applied journal segment "
                          "%s: errno %d", name, errno);
             break;
         }
+
+        j->bytes -= size < j->bytes ? size : j->bytes;
     }
 
     j->nsegments -= i;
     memmove(j->segments, j->segments + i,
             j->nsegments * sizeof(journal_segment_t));
+    journal_stats(j);
 
     pthread_mutex_unlock(&j->lock);
 }

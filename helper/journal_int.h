@@ -26,6 +26,7 @@ struct journal_s {
     size_t              asegments;
     journal_pos_t       tail;
     uint64_t            written;
+    uint64_t            bytes;          /* of all segments */
 
     pthread_mutex_t     sync_lock;      /* fd against being replaced, synced;
                                            taken before `lock` */
@@ -41,5 +42,9 @@ uint64_t journal_get_u64(const char *p);
 void journal_segment_name(char dst[32], uint32_t number);
 /* Makes a segment the newest; the caller holds the locks.  0 or errno. */
 int journal_segment_create(journal_t *j, uint32_t number);
+/* Bytes of a segment that is on the disk. */
+uint64_t journal_segment_size(journal_t *j, uint32_t number);
+/* Tells stats.h how long the journal is. */
+void journal_stats(journal_t *j);
 
 #endif /* JOURNAL_INT_H_INCLUDED */

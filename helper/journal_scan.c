@@ -309,6 +309,7 @@ journal_open(int dirfd, size_t segment_size, uint64_t applied,
     size_t why_size)
 {
     int         rc;
+    size_t      i;
     journal_t  *j;
 
     j = calloc(1, sizeof(journal_t));
@@ -333,6 +334,12 @@ journal_open(int dirfd, size_t segment_size, uint64_t applied,
     if (rc == 0) {
         rc = journal_scan(j, scan, data);
     }
+
+    for (i = 0; i < j->nsegments; i++) {
+        j->bytes += journal_segment_size(j, j->segments[i].number);
+    }
+
+    journal_stats(j);
 
     if (rc == 0 && j->tail.cursor < applied) {
         /* the applied mark is ahead of the journal: numbers never repeat */

@@ -4,6 +4,7 @@
 #include "flush.h"
 #include "id.h"
 #include "log.h"
+#include "stats.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -125,7 +126,7 @@ server_accept(server_t *s)
         }
 
         s->conns = c;
-        s->nconns++;
+        stats_set(STATS_CONNECTIONS, ++s->nconns);
     }
 }
 
@@ -148,7 +149,7 @@ server_close(server_t *s, conn_t *c)
     }
 
     conn_free(c);
-    s->nconns--;
+    stats_set(STATS_CONNECTIONS, --s->nconns);
 
     if (s->nconns == 0) {
         s->empty_us = sb_now_us();
@@ -318,6 +319,9 @@ server_round(server_t *s)
     }
 
     server_ends(s);
+
+    stats_set(STATS_OPERATIONS, inflight_operations(s->conf->inflight));
+    stats_set(STATS_DETACHED, inflight_detached(s->conf->inflight));
 }
 
 

@@ -2,6 +2,7 @@
 
 #include "id.h"
 #include "log.h"
+#include "stats.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -395,6 +396,7 @@ server_write(server_t *s, const journal_item_t *items, size_t n)
                      rc == EDQUOT ? "too much of it is not applied yet"
                                   : strerror(rc));
         s->error_us = sb_now_us();
+        stats_add(STATS_JOURNAL_REFUSED, n);
 
     } else if (s->error_us && sb_now_us() > s->error_us + SERVER_CALM_US) {
         log_line(LOG_INFO, "the journal can be written again");

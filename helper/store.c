@@ -3,6 +3,7 @@
 
 #include "id.h"
 #include "log.h"
+#include "stats.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -69,6 +70,7 @@ store_new(const char *base, unsigned handles, bool plain)
 
     s->base = strdup(base);
     s->handles = handles;
+    stats_set(STATS_HANDLES_MAX, handles);
     s->vfs = plain ? store_plain_vfs() : NULL;
 
     if (s->base == NULL || (plain && s->vfs == NULL)) {
@@ -198,6 +200,7 @@ store_drop(store_t *s, store_db_t *db)
 
     store_unlink(s, db);
     table_remove(&s->open, &db->node);
+    stats_set(STATS_HANDLES, s->open.count);
     free(db->stmts);
     free(db->sandbox);
     free(db->instance);
@@ -273,6 +276,7 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
 
     db->nstmts = STORE_STMTS;
     store_link(s, db);
+    stats_set(STATS_HANDLES, s->open.count);
 
     *rc = sqlite3_open_v2(path, &db->db,
                           SQLITE_OPEN_READWRITE|SQLITE_OPEN_NOMUTEX, s->vfs);
@@ -557,9 +561,11 @@ int
 store_commit(store_db_t *db, uint64_t applied)
 {
     int            rc;
+    uint64_t       began;
     sqlite3_stmt  *st;
 
     rc = SQLITE_OK;
+    began = sb_now_us();
 
     if (applied > db->applied) {
         st = store_stmt(db, 0, "insert or replace into gateway_state(key,"
@@ -582,6 +588,8 @@ store_commit(store_db_t *db, uint64_t applied)
         return rc;
     }
 
+    stats_time(STATS_T_COMMIT, sb_now_us() - began);
+    stats_add(STATS_APPLY_COMMITS, 1);
     db->in_tx = false;
     db->dirty = true;
 
@@ -619,6 +627,8 @@ store_set_aside(store_t *s, const char *dir, const char *why)
     store_db_t  *db;
 
     static const char  *suffixes[] = { "", "-wal", "-shm" };
+
+    stats_add(STATS_FILES_LOST, 1);
 
     db = table_find(&s->open, dir, strlen(dir));
 

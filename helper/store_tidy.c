@@ -11,7 +11,9 @@
 
 #include "store_int.h"
 
+#include "id.h"
 #include "log.h"
+#include "stats.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -277,11 +279,14 @@ store_tidy(store_t *s, size_t most)
 {
     bool         ok;
     size_t       n, before;
+    uint64_t     began;
     store_db_t  *db;
 
     if (store_untidy(s) == 0) {
         return true;
     }
+
+    began = sb_now_us();
 
     if (!store_sync(s)) {
         return false;
@@ -318,6 +323,9 @@ store_tidy(store_t *s, size_t most)
 
         n += before - s->untidy.count;
     }
+
+    stats_time(STATS_T_CHECKPOINT, sb_now_us() - began);
+    stats_set(STATS_UNTIDY, store_untidy(s));
 
     return ok;
 }

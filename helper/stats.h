@@ -1,0 +1,106 @@
+/*
+ * What the helper counts about itself, for metrics and health.  Any thread may
+ * count and read; a number is right by itself, two of them may be of different
+ * moments.
+ */
+
+#ifndef STATS_H_INCLUDED
+#define STATS_H_INCLUDED
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Name, kind (counter: only grows while the process lives; gauge), what it is.
+ * Names are those of the metrics, without their prefix.
+ */
+#define STATS_LIST(X)                                                        \
+    X(JOURNAL_BYTES, gauge, "journal_bytes",                                 \
+      "bytes of all journal segments")                                       \
+    X(JOURNAL_SEGMENTS, gauge, "journal_segments", "journal segments")       \
+    X(JOURNAL_SEGMENTS_MAX, gauge, "journal_segments_max",                   \
+      "segments at which appending is refused")                              \
+    X(JOURNAL_CURSOR, gauge, "journal_cursor", "cursor of the last record")  \
+    X(JOURNAL_RECORDS, counter, "journal_records_total",                     \
+      "records appended")                                                    \
+    X(JOURNAL_APPENDS, counter, "journal_appends_total",                     \
+      "writes that appended them")                                           \
+    X(JOURNAL_ERRORS, counter, "journal_errors_total",                       \
+      "batches that could not be appended")                                  \
+    X(JOURNAL_REFUSED, counter, "journal_refused_total",                     \
+      "records refused because the journal could not take them")             \
+    X(CONNECTIONS, gauge, "connections", "connections of workers")           \
+    X(OPERATIONS, gauge, "operations", "operations begun and not ended")     \
+    X(DETACHED, gauge, "detached",                                           \
+      "commands followed that go on without their request")                  \
+    X(APPLIED_CURSOR, gauge, "applied_cursor",                               \
+      "everything up to this cursor is in history files, or set aside")      \
+    X(APPLIED_US, gauge, "applied_us",                                       \
+      "records older than this time (Unix microseconds) are applied")        \
+    X(APPLY_RECORDS, counter, "apply_records_total", "records applied")      \
+    X(APPLY_COMMITS, counter, "apply_commits_total", "transactions")         \
+    X(APPLY_HURRIES, counter, "apply_hurries_total",                         \
+      "times the lag bound was passed and pauses were lifted")               \
+    X(STALLED, gauge, "stalled_sandboxes",                                   \
+      "sandboxes whose history file cannot be written now")                  \
+    X(STALLED_RECORDS, gauge, "stalled_records",                             \
+      "records that wait for these files")                                   \
+    X(HANDLES, gauge, "history_handles", "open history files")               \
+    X(HANDLES_MAX, gauge, "history_handles_max", "files kept open at most")  \
+    X(UNTIDY, gauge, "history_unfolded_logs",                                \
+      "files whose write-ahead log is not in the database yet")              \
+    X(WAL_MAX_BYTES, gauge, "history_wal_max_bytes",                         \
+      "longest write-ahead log of an open file")                             \
+    X(FILES_LOST, counter, "history_files_lost_total",                       \
+      "history files that were set aside or vanished")
+
+typedef enum {
+#define STATS_ENUM(id, kind, name, help)  STATS_##id,
+    STATS_LIST(STATS_ENUM)
+#undef STATS_ENUM
+    STATS_COUNT
+} stats_e;
+
+void stats_add(stats_e n, uint64_t v);
+void stats_set(stats_e n, uint64_t v);
+uint64_t stats_get(stats_e n);
+
+/* "journal_bytes"; what it is, in words; does it only grow? */
+const char *stats_name(stats_e n);
+const char *stats_help(stats_e n);
+bool stats_is_counter(stats_e n);
+
+/* How old the oldest record is that waits for being applied, at most, in
+ * microseconds; 0: none waits. */
+uint64_t stats_lag_us(uint64_t now_us);
+/* Records in the journal that are not applied. */
+uint64_t stats_lag_records(void);
+
+/* --- times --------------------------------------------------------------- */
+
+typedef enum {
+    STATS_T_APPEND, STATS_T_SYNC, STATS_T_COMMIT, STATS_T_CHECKPOINT,
+    STATS_TIMES
+} stats_time_e;
+
+#define STATS_BUCKETS  16
+
+/* Upper bounds of the buckets in microseconds; the last is without bound
+ * (UINT64_MAX). */
+extern const uint64_t  stats_bounds[STATS_BUCKETS];
+
+typedef struct {
+    uint64_t  bucket[STATS_BUCKETS];    /* each for itself, not summed up */
+    uint64_t  count;
+    uint64_t  sum_us;
+    uint64_t  max_us;                   /* since the process began */
+} stats_times_t;
+
+void stats_time(stats_time_e n, uint64_t us);
+void stats_times(stats_time_e n, stats_times_t *out);
+/* "journal_append_seconds" */
+const char *stats_time_name(stats_time_e n);
+const char *stats_time_help(stats_time_e n);
+
+#endif /* STATS_H_INCLUDED */
