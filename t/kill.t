@@ -58,7 +58,7 @@ for my $round (1 .. $rounds) {
 
     sleep rand 0.2;
     start_again();
-    push @broken, broken() if $round % 5 == 0;
+    push @broken, $t->history->broken if $round % 5 == 0;
 }
 
 sleep 0.5;
@@ -122,89 +122,44 @@ sub start_again {
 }
 
 
-# Histories that are not whole.
-
-sub broken {
-    return grep { /\S/ } map {
-        my $s = $_;
-        my $said = $t->history->value($s, 'pragma integrity_check') // 'none';
-        $said eq 'ok' ? '' : "$s: $said";
-    } $t->history->dirs;
-}
-
-
-sub rows {
-    my $sql = shift;
-
-    return map {
-        my $fh = SandboxHistory::sqlite3($t->history->path_of($_), '-list', $sql);
-        chomp(my @lines = <$fh>);
-        map { [ split /\|/, $_, -1 ] } @lines;
-    } $t->history->dirs;
-}
-
-
 sub judge {
-    my @open;
-
     # until those that died are given up, and left commands have been asked about
-    $t->wait_for(sub {
-        @open = rows("select event_id, operation_type, correlation_id from"
-                     . " history_events where status = 'started'");
-        return !@open;
-    }, 15);
-    is(scalar @open, 0, 'every record has its end')
-        or diag(map { "@$_\n" } @open[0 .. ($#open < 9 ? $#open : 9)]);
-
-    my @rows = rows('select event_id, coalesce(correlation_id, \'\'), status,'
-                    . ' operation_type from history_events');
-    my (%by_id, %by_event, %status);
-
-    for (@rows) {
-        $by_event{$_->[0]}++;
-        $by_id{$_->[1]}++;
-        $status{$_->[2]}++;
-    }
-
+    my $a = $load->account($t, 15);
     my ($results, $seen) = ($load->results, $load->seen);
     my %kind = map { $_->[0] => $_->[1] } @$results;
-    my %how;
-    $how{"$_->[1] $_->[2] $_->[4]"}++ for @$results;
+    my %strict = map { $_ => 1 }
+                 grep { $ParallelLoad::STRICT{$kind{$_}} } keys %kind;
 
-    note(scalar @$results, ' operations: ',
-         join ', ', map { "$_: $how{$_}" } sort keys %how);
-    note(scalar @rows, ' records: ',
-         join ', ', map { "$_: $status{$_}" } sort keys %status);
+    is(scalar @{ $a->{open} }, 0, 'every record has its end')
+        or diag(map { "@$_\n" } grep { defined } @{ $a->{open} }[0 .. 9]);
 
+    note($load->summary);
+    note(join ', ', map { "$a->{status}{$_} $_" } sort keys %{ $a->{status} });
     cmp_ok(scalar @$results, '>', $rounds * 20,
            scalar(@$results) . ' operations have ended');
 
     # what is strict and was seen upstream, or answered by it, is on record
 
-    my $strict = sub { $ParallelLoad::STRICT{$kind{$_[0]} // ''} };
-    my @missing = grep { $strict->($_) && !$by_id{$_} } sort keys %$seen;
+    my @missing = grep { $strict{$_} && !$a->{by_id}{$_} } sort keys %$seen;
     is("@missing", '', 'whatever upstream has seen and had to be on record is');
 
-    @missing = map { $_->[0] } grep { $_->[2] =~ /^(?:200|101)$/
-        && $ParallelLoad::STRICT{$_->[1]} && !$by_event{$_->[3]} } @$results;
-    is("@missing", '', 'and whatever was answered');
+    my @passed = grep { $_->[2] =~ /^(?:200|101)$/
+                        && !$a->{by_event}{$_->[3]} } @$results;
+    is(join(' ', map { $_->[0] } grep { $strict{$_->[0]} } @passed), '',
+       'and whatever was answered');
 
-    is(join(' ', grep { $seen->{$_} > 1 && $strict->($_) } sort keys %$seen),
-       '', 'nothing was sent twice');
-    is(join(' ', grep { /-/ && $by_id{$_} > 1 } sort keys %by_id), '',
-       'nothing is on record twice');
-    is(join(' ', grep { $by_event{$_} > 1 } sort keys %by_event), '',
+    is(join(' ', grep { $seen->{$_} > 1 && $strict{$_} } sort keys %$seen), '',
+       'nothing was sent twice');
+    is(join(' ', grep { /-/ && $a->{by_id}{$_} > 1 } sort keys %{ $a->{by_id} }),
+       '', 'nothing is on record twice');
+    is(join(' ', grep { $a->{by_event}{$_} > 1 } keys %{ $a->{by_event} }), '',
        'under no id');
     is(scalar(grep { $_->[4] eq 'stuck' } @$results), 0,
        'no client waits for ever');
 
     # what is recorded as well as it goes: a gap says how many are missing
 
-    my @passed = grep { $_->[2] == 200 && !$by_event{$_->[3]} } @$results;
-    my $gaps = 0;
-    $gaps += $_->[0] for rows('select coalesce(sum(operations), 0) from'
-                              . ' gateway_gaps');
-    note(scalar @passed, " answers without a record, $gaps in gaps");
+    note(scalar @passed, " answers without a record, $a->{gaps} in gaps");
 
     # numbers and positions
 
@@ -216,5 +171,5 @@ sub judge {
             if $row && $row->{n};
     }
 
-    is(join('; ', @broken, broken()), '', 'integrity_check: ok');
+    is(join('; ', @broken, $t->history->broken), '', 'integrity_check: ok');
 }

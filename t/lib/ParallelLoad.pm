@@ -118,6 +118,50 @@ sub seen {
 }
 
 
+# What is on record, once every record has its end or time is over: open (those
+# without), by_id (how often a correlation id occurs), by_event (an operation
+# id), status (how many have it), gaps (operations they stand for).
+
+sub account {
+    my ($self, $t, $timeout) = @_;
+
+    my %a = (by_id => {}, by_event => {}, status => {});
+    my $h = $t->history;
+
+    $t->wait_for(sub {
+        $a{open} = [ $h->rows('select event_id, operation_type, correlation_id'
+            . " from history_events where status = 'started'") ];
+        return !@{ $a{open} };
+    }, $timeout);
+
+    for ($h->rows("select event_id, coalesce(correlation_id, ''), status"
+                  . ' from history_events'))
+    {
+        $a{by_event}{$_->[0]}++;
+        $a{by_id}{$_->[1]}++;
+        $a{status}{$_->[2]}++;
+    }
+
+    $a{gaps} += $_->[0]
+        for [ 0 ], $h->rows('select coalesce(sum(operations), 0)'
+                            . ' from gateway_gaps');
+
+    return \%a;
+}
+
+
+# "3 command 200 done, ...": how many of which kind ended how.
+
+sub summary {
+    my $self = shift;
+
+    my %n;
+    $n{"$_->[1] $_->[2] $_->[4]"}++ for @{ $self->results };
+
+    return join ', ', map { "$n{$_} $_" } sort keys %n;
+}
+
+
 sub read_lines {
     my $path = shift;
 

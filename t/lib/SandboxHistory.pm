@@ -142,6 +142,30 @@ sub events {
 }
 
 
+# The columns of a statement over every file, for very many rows.
+
+sub rows {
+    my ($self, $sql) = @_;
+
+    return map {
+        my $fh = sqlite3($self->path_of($_), '-list', $sql);
+        chomp(my @lines = <$fh>);
+        map { [ split /\|/, $_, -1 ] } @lines;
+    } $self->dirs;
+}
+
+
+# What `pragma integrity_check` has to say of any file; nothing: all is well.
+
+sub broken {
+    my $self = shift;
+
+    return grep { !/: ok$/ } map {
+        "$_: " . ($self->value($_, 'pragma integrity_check') // 'none')
+    } $self->dirs;
+}
+
+
 # Every record of every file in short, by its id: type, status, in, sandbox.
 
 sub index {

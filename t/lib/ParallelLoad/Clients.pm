@@ -6,7 +6,7 @@ package ParallelLoad::Clients;
 use strict;
 use warnings;
 
-use Errno qw(EAGAIN EINPROGRESS EINTR);
+use Errno qw(EAGAIN ECONNREFUSED EINPROGRESS EINTR);
 use Socket;
 use Time::HiRes qw(time);
 
@@ -40,7 +40,8 @@ sub run {
             $self->next_operation($_) for grep { !$_->{op} } values %$conns;
 
             # a listener that is away refuses: not all at once again
-            my $new = $self->{slots} - keys %$conns;
+            my $new = time < ($self->{pause} // 0) ? 0
+                      : $self->{slots} - keys %$conns;
             $self->open_connection for 1 .. ($new > 40 ? 40 : $new);
         }
 
@@ -87,7 +88,6 @@ sub open_connection {
     IO::Handle::blocking($s, 0);
 
     if (!connect($s, $self->{address}) && $! != EINPROGRESS) {
-        $self->{refused}++;
         close $s;
         return;
     }
@@ -172,6 +172,8 @@ sub write {
         substr $c->{out}, 0, $n, '';
 
     } elsif ($! != EAGAIN && $! != EINTR) {
+        return $self->ended($c, 'refused') if $! == ECONNREFUSED;
+
         # an answer may have come before the end
         $self->read($c);
         $self->ended($c, 'cut') if !$c->{gone} && $c->{op};
@@ -186,6 +188,7 @@ sub read {
 
     if (!defined $n) {
         return if $! == EAGAIN || $! == EINTR;
+        return $self->ended($c, 'refused') if $! == ECONNREFUSED && $c->{op};
         $n = 0;
     }
 
@@ -242,6 +245,7 @@ sub ended {
 
     my $op = delete $c->{op};
     $c->{answers}++;
+    $self->{pause} = time + 0.05 if $how eq 'refused';
 
     syswrite $self->{log_fh}, join(' ', $op->{id}, $op->{kind},
         $op->{status} // 0, $op->{record} // '-', $how) . "\n";
