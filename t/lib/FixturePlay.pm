@@ -11,7 +11,8 @@ package FixturePlay;
 # Options of new: port (loopback), prefix (put before each target, such as
 # /sandboxes/ID/proxy/44772), headers (lines sent with each request), relaxed
 # (something stands between: header names in any case, further headers, chunk
-# borders and the hop-by-hop headers are not looked at).
+# borders and the hop-by-hop headers are not looked at), seen (an array that
+# gets the answer to each step of a case).
 #
 # What varies from run to run stands in the recordings as <id32>, <uuid>,
 # <time>, <date>, <n>, <text>, <html>, or as 0 and 1 for times of events.  Ids
@@ -29,10 +30,10 @@ use Time::HiRes qw(time sleep);
 use SandboxHttp;
 use SandboxWs;
 
-my $UUID = qr/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
-my $ID32 = qr/(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])/;
-my $TIME = qr/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[-+]\d\d:\d\d)/;
-my $DATE = qr/(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT/;
+our $UUID = qr/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
+our $ID32 = qr/(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])/;
+our $TIME = qr/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[-+]\d\d:\d\d)/;
+our $DATE = qr/(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT/;
 my $STRING = qr/"(?:[^"\\]|\\.)*"/;
 
 
@@ -78,7 +79,7 @@ sub http {
 
     for my $step (@{ $case->{steps} }) {
         my $deadline = time + 5;
-        $n++;
+        $ids{step} = $n++;
 
         # when it was recorded, a background command had ended in between
         my $ended = ($step->{response}{body}{text} // '') =~ /"running":false/;
@@ -128,6 +129,8 @@ sub step {
     }
 
     my $r = $c->response(method => $q->{method}, timeout => 20);
+
+    $self->{seen}[ $ids->{step} ] = $r if $self->{seen};
 
     return "no answer ($r->{error})" if !$r->{status};
 
