@@ -119,7 +119,8 @@ sub written {
 }
 
 
-# Sends bytes after a while; `last`: the answer is whole then.
+# Sends bytes after a while; `last`: the answer is whole then, 2: and the
+# connection ends.
 
 sub later {
     my ($self, $c, $after, $bytes, $last) = @_;
@@ -148,6 +149,7 @@ sub due {
         $c->{out} .= $bytes;
         $c->{busy} = 0 if $last;
         $self->written($c);
+        $self->drop($c) if !$c->{gone} && ($last // 0) == 2;
     }
 
     $self->{later} = \@left;
@@ -245,7 +247,8 @@ sub frames {
         my $mask = substr $frame, 2, 4;
         my $data = substr($frame, 6) ^ substr $mask x ($length / 4 + 1), 0,
                                               $length;
-        $self->later($c, 0, pack('CC', $first, $length) . $data);
+        $self->later($c, 0, pack('CC', $first, $length) . $data,
+                     ($first & 15) == 8 ? 2 : 0);
     }
 }
 
