@@ -4,6 +4,7 @@
  */
 
 #include "answer_table.h"
+#include "operation_table.h"
 
 
 typedef struct {
@@ -182,15 +183,27 @@ static const sb_answer_rule_t  rules[] = {
     { "vault.get", vault },
 };
 
+#define SB_ANSWER_RULES  (sizeof(rules) / sizeof(rules[0]))
+
 
 const sb_answer_row_t *
 sb_answer_rows(const sb_op_t *op, unsigned status)
 {
-    size_t       i;
-    const char  *name = op->name;
+    size_t                  i, at = sb_op_index(op);
+    const char             *name = op->name;
+    const sb_answer_row_t  *rows = NULL;
+
+    /* found once for each operation: one behind what was found */
+    static size_t           found[SB_OP_COUNT];
 
     if (status >= 400) {
         return error;
+    }
+
+    i = __atomic_load_n(&found[at], __ATOMIC_RELAXED);
+
+    if (i) {
+        return i > SB_ANSWER_RULES ? NULL : rules[i - 1].rows;
     }
 
     if (strncmp(name, "isolated.file.", 14) == 0
@@ -199,11 +212,14 @@ sb_answer_rows(const sb_op_t *op, unsigned status)
         name += 9;
     }
 
-    for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+    for (i = 0; i < SB_ANSWER_RULES; i++) {
         if (strcmp(rules[i].op, name) == 0) {
-            return rules[i].rows;
+            rows = rules[i].rows;
+            break;
         }
     }
 
-    return NULL;
+    __atomic_store_n(&found[at], i + 1, __ATOMIC_RELAXED);
+
+    return rows;
 }

@@ -107,8 +107,19 @@ sb_sha256_free(sb_sha256_t *h)
 void
 sb_sha256(uint8_t out[32], sb_str_t data)
 {
-    sb_digest_check(EVP_Digest(data.len ? data.data : "", data.len, out, NULL,
-                               sb_sha256_md(), NULL) == 1);
+    /* made once a thread: making it costs more than digesting a short text */
+
+    static __thread EVP_MD_CTX  *ctx;
+
+    if (ctx == NULL) {
+        ctx = EVP_MD_CTX_new();
+        sb_digest_check(ctx != NULL);
+    }
+
+    sb_digest_check(EVP_DigestInit_ex(ctx, sb_sha256_md(), NULL) == 1
+                    && EVP_DigestUpdate(ctx, data.len ? data.data : "",
+                                        data.len) == 1
+                    && EVP_DigestFinal_ex(ctx, out, NULL) == 1);
 }
 
 

@@ -120,6 +120,20 @@ sb_frame_read(sb_frame_t *f, const char *p, size_t n, size_t *need)
 }
 
 
+sb_rc_t
+sb_frame_peek(const char *p, size_t n, size_t *length, uint64_t *seq)
+{
+    if (n < SB_FRAME_HEAD) {
+        return SB_ERROR;
+    }
+
+    *length = sb_get_u32(p);
+    *seq = sb_get_u64(p + 8);
+
+    return *length < SB_FRAME_HEAD || *length > n ? SB_ERROR : SB_OK;
+}
+
+
 bool
 sb_field_next(sb_str_t *fields, uint16_t *tag, sb_str_t *value)
 {

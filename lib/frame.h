@@ -141,6 +141,10 @@ typedef struct {
     sb_str_t   fields;      /* the bytes behind the header */
 } sb_frame_t;
 
+/* Length and seq of a whole frame that the caller has made itself and that
+ * begins at p, without looking into it; SB_ERROR when n bytes cannot hold it. */
+sb_rc_t sb_frame_peek(const char *p, size_t n, size_t *length, uint64_t *seq);
+
 /* Reads one frame at p.  SB_AGAIN: not all of it is there (need says how many
  * bytes at least); SB_ERROR: not a frame (bad version, length, or fields that
  * do not fill it exactly). */

@@ -93,8 +93,7 @@ void
 sb_object_uint(sb_object_t *o, const char *name, const char *suffix, uint64_t v)
 {
     if (sb_object_begin(o, name, suffix)) {
-        sb_object_end(o, sb_buf_printf(&o->text, "%llu",
-                                       (unsigned long long) v));
+        sb_object_end(o, sb_buf_add_uint(&o->text, v));
     }
 }
 
@@ -103,7 +102,9 @@ void
 sb_object_int(sb_object_t *o, const char *name, int64_t v)
 {
     if (sb_object_begin(o, name, "")) {
-        sb_object_end(o, sb_buf_printf(&o->text, "%lld", (long long) v));
+        sb_object_end(o, v >= 0 ? sb_buf_add_uint(&o->text, (uint64_t) v)
+                                : sb_buf_printf(&o->text, "%lld",
+                                                (long long) v));
     }
 }
 
@@ -311,6 +312,25 @@ sb_object_compare(const sb_object_t *o, size_t a, size_t b)
 }
 
 
+static sb_rc_t
+sb_object_name(sb_buf_t *b, const char *before, const sb_object_member_t *m)
+{
+    sb_rc_t  rc;
+
+    rc = sb_buf_add(b, before, strlen(before));
+
+    if (rc == SB_OK) {
+        rc = sb_buf_add(b, m->name, strlen(m->name));
+    }
+
+    if (rc == SB_OK) {
+        rc = sb_buf_add(b, m->suffix, strlen(m->suffix));
+    }
+
+    return rc == SB_OK ? sb_buf_add(b, "\":", 2) : rc;
+}
+
+
 sb_rc_t
 sb_object_write(const sb_object_t *o, sb_buf_t *b)
 {
@@ -334,8 +354,7 @@ sb_object_write(const sb_object_t *o, sb_buf_t *b)
     for (i = 0; rc == SB_OK && i < o->n; i++) {
         at = order[i];
 
-        rc = sb_buf_printf(b, "%s\"%s%s\":", i ? "," : "", o->members[at].name,
-                           o->members[at].suffix);
+        rc = sb_object_name(b, i ? ",\"" : "\"", &o->members[at]);
 
         if (rc == SB_OK) {
             rc = sb_buf_add(b, o->text.data + o->members[at].at,

@@ -12,15 +12,17 @@
 
 /* Names of members are static texts, each added once. */
 typedef struct {
-    struct {
-        const char  *name;
-        const char  *suffix;        /* behind the name */
-        size_t       at, len;       /* its value in `text` */
-    }         members[SB_OBJECT_MEMBERS];
-    size_t    n;
-    sb_buf_t  text;
-    size_t    room;                 /* bytes still allowed */
-    sb_rc_t   rc;                   /* SB_NOMEM once memory was short */
+    const char          *name;
+    const char          *suffix;    /* behind the name */
+    size_t               at, len;   /* its value in `text` */
+} sb_object_member_t;
+
+typedef struct {
+    size_t               n;
+    sb_buf_t             text;
+    size_t               room;      /* bytes still allowed */
+    sb_rc_t              rc;        /* SB_NOMEM once memory was short */
+    sb_object_member_t   members[SB_OBJECT_MEMBERS];
 } sb_object_t;
 
 /* `room` bounds the whole text.  Free with sb_object_free(). */

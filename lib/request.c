@@ -241,10 +241,12 @@ sb_request_read(sb_request_t *r, const sb_route_t *route, sb_str_t body)
     r->timeout_ms = -1;
     r->json.max = SB_REQUEST_JSON_MAX;
 
-    c = calloc(1, sizeof(sb_request_ctx_t));
+    c = malloc(sizeof(sb_request_ctx_t));
     if (c == NULL) {
         return SB_NOMEM;
     }
+
+    memset(c, 0, offsetof(sb_request_ctx_t, out));
 
     c->mem = calloc(1, sizeof(sb_request_mem_t));
     if (c->mem == NULL) {

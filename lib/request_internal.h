@@ -22,18 +22,21 @@ typedef struct {
     sb_request_mem_t         *mem;
     const sb_route_t         *route;
     const sb_request_rule_t  *rule;
-    sb_object_t               out;
 
     sb_str_t                  language;     /* of a code context */
 
     size_t                    nfiles;   /* room in r->files */
 
-    /* names of members that are not recorded */
-    sb_str_t                  dropped[SB_REQUEST_DROPPED];
     size_t                    ndropped;
     size_t                    dropped_more;
-    char                      names[SB_REQUEST_DROPPED * SB_REQUEST_NAME];
     size_t                    names_len;
+
+    /* not cleared */
+    sb_object_t               out;
+
+    /* names of members that are not recorded */
+    sb_str_t                  dropped[SB_REQUEST_DROPPED];
+    char                      names[SB_REQUEST_DROPPED * SB_REQUEST_NAME];
 } sb_request_ctx_t;
 
 /* Sets the reason (one sentence; %.*s of a name that is cut) and returns rc. */

@@ -267,7 +267,7 @@ sb_request_query(sb_request_ctx_t *c)
     sb_rc_t     rc;
     sb_pairs_t  p = { NULL, 0 };
 
-    rc = sb_query_read(c, &p);
+    rc = c->route->query.len ? sb_query_read(c, &p) : SB_OK;
 
     if (rc == SB_OK && sb_query_lenient(c)) {
         rc = sb_query_names(c, &p);

@@ -5,6 +5,7 @@
  */
 
 #include "request_table.h"
+#include "operation_table.h"
 
 
 #define sub(table)  NULL, table
@@ -347,8 +348,15 @@ static const sb_request_rule_t  no_rule = { NULL, NULL, "", object(none) };
 const sb_request_rule_t *
 sb_request_rule(const sb_op_t *op)
 {
-    size_t       i;
+    size_t       i, at = sb_op_index(op);
     const char  *name = op->name;
+
+    /* found once for each operation */
+    static const sb_request_rule_t  *found[SB_OP_COUNT];
+
+    if (__atomic_load_n(&found[at], __ATOMIC_RELAXED)) {
+        return found[at];
+    }
 
     /* isolated.file.* and isolated.dir.* are told as file.* and dir.* are */
 
@@ -360,9 +368,12 @@ sb_request_rule(const sb_op_t *op)
 
     for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         if (strcmp(rules[i].op, name) == 0) {
-            return &rules[i];
+            break;
         }
     }
 
-    return &no_rule;
+    __atomic_store_n(&found[at], i < sizeof(rules) / sizeof(rules[0])
+                                 ? &rules[i] : &no_rule, __ATOMIC_RELAXED);
+
+    return found[at];
 }

@@ -101,6 +101,21 @@ sb_buf_add_c(sb_buf_t *b, char c)
 
 
 sb_rc_t
+sb_buf_add_uint(sb_buf_t *b, uint64_t v)
+{
+    char   text[20];
+    char  *p = text + sizeof(text);
+
+    do {
+        *--p = (char) ('0' + v % 10);
+        v /= 10;
+    } while (v);
+
+    return sb_buf_add(b, p, (size_t) (text + sizeof(text) - p));
+}
+
+
+sb_rc_t
 sb_buf_printf(sb_buf_t *b, const char *fmt, ...)
 {
     int      n;

@@ -80,6 +80,8 @@ typedef struct {
 sb_rc_t sb_buf_add(sb_buf_t *b, const void *p, size_t n);
 sb_rc_t sb_buf_add_str(sb_buf_t *b, sb_str_t s);
 sb_rc_t sb_buf_add_c(sb_buf_t *b, char c);
+/* The same in decimal digits. */
+sb_rc_t sb_buf_add_uint(sb_buf_t *b, uint64_t v);
 sb_rc_t sb_buf_printf(sb_buf_t *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* NUL-terminates (the NUL is not counted in len) and returns data, or NULL. */

@@ -5,6 +5,8 @@
 
 /* Base64url of the 32 bytes of a secret or a MAC. */
 #define SB_TOKEN_TEXT       43
+/* "sbx_" or "sbe_", a character and a separator, and that */
+#define SB_TOKEN_LEAST      (4 + 2 + SB_TOKEN_TEXT)
 
 /* "sbe_" CLAIMS "." MAC; the claims are
  *
@@ -149,6 +151,10 @@ sb_token_like(sb_str_t text)
 {
     sb_str_t     s;
     const char  *p, *end, *claims;
+
+    if (text.len < SB_TOKEN_LEAST) {
+        return false;
+    }
 
     p = text.data;
     end = p + text.len;

@@ -483,10 +483,16 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     }
 
     ctx->identity.data = p;
-    ctx->identity.len = ngx_sprintf(p, "%s:%V%s",
-                                    ctx->endpoint.row ? "endpoint" : "token",
-                                    &token_id, stated ? "+stated" : "")
-                        - p;
+
+    p = ctx->endpoint.row ? ngx_cpymem(p, "endpoint:", sizeof("endpoint:") - 1)
+                          : ngx_cpymem(p, "token:", sizeof("token:") - 1);
+    p = ngx_cpymem(p, token_id.data, token_id.len);
+
+    if (stated) {
+        p = ngx_cpymem(p, "+stated", sizeof("+stated") - 1);
+    }
+
+    ctx->identity.len = p - ctx->identity.data;
 
     return NGX_OK;
 }

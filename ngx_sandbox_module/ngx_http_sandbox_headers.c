@@ -7,11 +7,20 @@
 #include "ngx_http_sandbox_headers.h"
 
 
+/* a header that is put into requests; its hash is made when first used */
+
+typedef struct {
+    ngx_str_t    key;
+    const char  *lowcase;
+    ngx_uint_t   hash;
+} ngx_http_sandbox_name_t;
+
+
 static void ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r);
 static void ngx_http_sandbox_hop_names(ngx_http_request_t *r,
     ngx_str_t *names);
-static ngx_int_t ngx_http_sandbox_set(ngx_http_request_t *r, ngx_str_t *name,
-    ngx_str_t *value);
+static ngx_int_t ngx_http_sandbox_set(ngx_http_request_t *r,
+    ngx_http_sandbox_name_t *name, ngx_str_t *value);
 
 
 static ngx_str_t  ngx_http_sandbox_headers[] = {
@@ -35,8 +44,13 @@ static ngx_str_t  ngx_http_sandbox_headers[] = {
 };
 
 
-static ngx_str_t  ngx_http_sandbox_key_name =
-    ngx_string("OPEN-SANDBOX-API-KEY");
+static ngx_http_sandbox_name_t  ngx_http_sandbox_key_name = {
+    ngx_string("OPEN-SANDBOX-API-KEY"), "open-sandbox-api-key", 0
+};
+
+static ngx_http_sandbox_name_t  ngx_http_sandbox_ingress_name = {
+    ngx_string("OpenSandbox-Ingress-To"), "opensandbox-ingress-to", 0
+};
 
 
 ngx_uint_t
@@ -46,7 +60,21 @@ ngx_http_sandbox_header(ngx_table_elt_t *h, ngx_uint_t *twin)
     size_t       n;
     ngx_uint_t   i;
 
+    static uint32_t  lengths;
+
     *twin = 0;
+
+    /* every header of every request is looked at, few have such a length */
+
+    if (lengths == 0) {
+        for (i = 0; i < NGX_HTTP_SANDBOX_H_NONE; i++) {
+            lengths |= (uint32_t) 1 << ngx_http_sandbox_headers[i].len;
+        }
+    }
+
+    if (h->key.len >= 32 || !(lengths >> h->key.len & 1)) {
+        return NGX_HTTP_SANDBOX_H_NONE;
+    }
 
     for (i = 0; i < NGX_HTTP_SANDBOX_H_NONE; i++) {
 
@@ -106,7 +134,7 @@ ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf, ngx_str_t *value)
     key = &lcf->api_key;
     last = value->data + value->len;
 
-    for (p = value->data; key->len && p < last; p++) {
+    for (p = value->data; key->len && p + key->len <= last; p++) {
 
         p = ngx_strlcasestrn(p, last, key->data, key->len - 1);
 
@@ -137,7 +165,7 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
     u_char                       *p;
-    ngx_str_t                     rest, name;
+    ngx_str_t                     rest;
     ngx_uint_t                    i, n, twin;
     ngx_list_part_t              *part;
     ngx_table_elt_t              *h;
@@ -258,8 +286,8 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
     ctx->upstream_host = ctx->road->host;
 
     if (ctx->road->ingress_to.len) {
-        ngx_str_set(&name, "OpenSandbox-Ingress-To");
-        return ngx_http_sandbox_set(r, &name, &ctx->road->ingress_to);
+        return ngx_http_sandbox_set(r, &ngx_http_sandbox_ingress_name,
+                                    &ctx->road->ingress_to);
     }
 
     return NGX_OK;
@@ -348,7 +376,8 @@ ngx_http_sandbox_hop_names(ngx_http_request_t *r, ngx_str_t *names)
 
 
 static ngx_int_t
-ngx_http_sandbox_set(ngx_http_request_t *r, ngx_str_t *name, ngx_str_t *value)
+ngx_http_sandbox_set(ngx_http_request_t *r, ngx_http_sandbox_name_t *name,
+    ngx_str_t *value)
 {
     ngx_table_elt_t  *h;
 
@@ -359,14 +388,15 @@ ngx_http_sandbox_set(ngx_http_request_t *r, ngx_str_t *name, ngx_str_t *value)
 
     ngx_memzero(h, sizeof(ngx_table_elt_t));
 
-    h->key = *name;
+    h->key = name->key;
     h->value = *value;
-    h->lowcase_key = ngx_pnalloc(r->pool, name->len);
-    if (h->lowcase_key == NULL) {
-        return NGX_ERROR;
+    h->lowcase_key = (u_char *) name->lowcase;
+
+    if (name->hash == 0) {
+        name->hash = ngx_hash_key((u_char *) name->lowcase, name->key.len);
     }
 
-    h->hash = ngx_hash_strlow(h->lowcase_key, name->data, name->len);
+    h->hash = name->hash;
 
     return NGX_OK;
 }

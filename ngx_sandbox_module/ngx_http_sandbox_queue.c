@@ -117,9 +117,9 @@ ngx_http_sandbox_queue_room(ngx_http_sandbox_queue_t *queue, size_t len)
 void
 ngx_http_sandbox_queue_release(ngx_http_sandbox_queue_t *queue, uint64_t seq)
 {
-    size_t                     need;
+    size_t                     len;
+    uint64_t                   n;
     ngx_queue_t               *q;
-    sb_frame_t                 f;
     ngx_http_sandbox_block_t  *b;
 
     while (!ngx_queue_empty(&queue->blocks)) {
@@ -129,7 +129,7 @@ ngx_http_sandbox_queue_release(ngx_http_sandbox_queue_t *queue, uint64_t seq)
 
         while (b->pos < b->last) {
 
-            if (sb_frame_read(&f, (char *) b->pos, b->last - b->pos, &need)
+            if (sb_frame_peek((char *) b->pos, b->last - b->pos, &len, &n)
                 != SB_OK)
             {
                 ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
@@ -138,12 +138,12 @@ ngx_http_sandbox_queue_release(ngx_http_sandbox_queue_t *queue, uint64_t seq)
                 break;
             }
 
-            if (f.seq > seq) {
+            if (n > seq) {
                 return;
             }
 
-            b->pos += f.length;
-            queue->bytes -= f.length;
+            b->pos += len;
+            queue->bytes -= len;
         }
 
         if (b->sent < b->last) {

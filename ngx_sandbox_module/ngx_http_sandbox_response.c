@@ -11,7 +11,7 @@
 /* headers of an answer that do not pass */
 
 typedef struct {
-    const char  *name;
+    ngx_str_t    name;
     char        *value;     /* only with this in the value */
     ngx_uint_t   proxied;   /* only from sandboxes */
 } ngx_http_sandbox_shield_t;
@@ -37,21 +37,21 @@ static ngx_uint_t ngx_http_sandbox_is_type(ngx_http_request_t *r,
 
 
 static ngx_http_sandbox_shield_t  ngx_http_sandbox_shields[] = {
-    { "X-Operation-Id", NULL, 0 },
-    { "X-Correlation-Id", NULL, 0 },
-    { "X-Content-Type-Options", NULL, 1 },
-    { "Service-Worker-Allowed", NULL, 1 },
-    { "Clear-Site-Data", NULL, 1 },
+    { ngx_string("X-Operation-Id"), NULL, 0 },
+    { ngx_string("X-Correlation-Id"), NULL, 0 },
+    { ngx_string("X-Content-Type-Options"), NULL, 1 },
+    { ngx_string("Service-Worker-Allowed"), NULL, 1 },
+    { ngx_string("Clear-Site-Data"), NULL, 1 },
 
     /* would bind the whole host, or tell of requests to it */
-    { "Strict-Transport-Security", NULL, 1 },
-    { "Alt-Svc", NULL, 1 },
-    { "NEL", NULL, 1 },
-    { "Report-To", NULL, 1 },
-    { "Reporting-Endpoints", NULL, 1 },
+    { ngx_string("Strict-Transport-Security"), NULL, 1 },
+    { ngx_string("Alt-Svc"), NULL, 1 },
+    { ngx_string("NEL"), NULL, 1 },
+    { ngx_string("Report-To"), NULL, 1 },
+    { ngx_string("Reporting-Endpoints"), NULL, 1 },
 
-    { "Set-Cookie", "sandbox_session", 1 },
-    { NULL, NULL, 0 }
+    { ngx_string("Set-Cookie"), "sandbox_session", 1 },
+    { ngx_null_string, NULL, 0 }
 };
 
 
@@ -170,7 +170,6 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 {
-    size_t                      len;
     ngx_uint_t                  i;
     ngx_list_part_t            *part;
     ngx_table_elt_t            *h;
@@ -196,16 +195,15 @@ ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
             continue;
         }
 
-        for (s = ngx_http_sandbox_shields; s->name; s++) {
+        for (s = ngx_http_sandbox_shields; s->name.len; s++) {
 
             if (s->proxied && !ctx->route.proxied) {
                 continue;
             }
 
-            len = ngx_strlen(s->name);
-
-            if (h[i].key.len == len
-                && ngx_strncasecmp(h[i].key.data, (u_char *) s->name, len) == 0
+            if (h[i].key.len == s->name.len
+                && ngx_strncasecmp(h[i].key.data, s->name.data, s->name.len)
+                   == 0
                 && (s->value == NULL
                     || ngx_strlcasestrn(h[i].value.data,
                                         h[i].value.data + h[i].value.len,
