@@ -1,10 +1,17 @@
+/*
+ * The low-level functions of libcrypto: they keep their state where we say and
+ * allocate nothing, so that a digest of a token cannot fail, and cost less than
+ * the EVP ones, which libcrypto would rather have called.
+ */
+
+#define OPENSSL_SUPPRESS_DEPRECATED
+
 #include "digest.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
@@ -15,68 +22,29 @@
 #define SB_SHA256_BLOCK  64
 
 
+struct sb_sha256_s {
+    SHA256_CTX  ctx;
+};
+
+
 static uint32_t sb_crc32c_table[8][256];
 #if (SB_CRC32C_SSE42)
 static bool     sb_crc32c_sse42;
 #endif
 
 
-/* A digest that cannot be made must never be taken for one that was. */
-static void
-sb_digest_check(bool ok)
-{
-    if (!ok) {
-        fputs("libcrypto cannot compute a SHA-256 digest\n", stderr);
-        abort();
-    }
-}
-
-
-/* Fetched once: the implicit fetch of EVP_sha256() costs more than the digest
- * of a short text does. */
-static const EVP_MD *
-sb_sha256_md(void)
-{
-    static EVP_MD  *cached;
-    EVP_MD         *md, *none;
-
-    md = __atomic_load_n(&cached, __ATOMIC_ACQUIRE);
-    if (md != NULL) {
-        return md;
-    }
-
-    md = EVP_MD_fetch(NULL, "SHA256", NULL);
-    sb_digest_check(md != NULL);
-
-    none = NULL;
-
-    if (!__atomic_compare_exchange_n(&cached, &none, md, false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-    {
-        EVP_MD_free(md);
-        md = none;
-    }
-
-    return md;
-}
-
-
 sb_sha256_t *
 sb_sha256_new(void)
 {
-    EVP_MD_CTX  *ctx;
+    sb_sha256_t  *h;
 
-    ctx = EVP_MD_CTX_new();
-    if (ctx == NULL) {
-        return NULL;
+    h = malloc(sizeof(sb_sha256_t));
+
+    if (h) {
+        (void) SHA256_Init(&h->ctx);
     }
 
-    if (EVP_DigestInit_ex(ctx, sb_sha256_md(), NULL) != 1) {
-        EVP_MD_CTX_free(ctx);
-        return NULL;
-    }
-
-    return (sb_sha256_t *) ctx;
+    return h;
 }
 
 
@@ -84,7 +52,7 @@ void
 sb_sha256_add(sb_sha256_t *h, const void *p, size_t n)
 {
     if (n) {
-        sb_digest_check(EVP_DigestUpdate((EVP_MD_CTX *) h, p, n) == 1);
+        (void) SHA256_Update(&h->ctx, p, n);
     }
 }
 
@@ -92,45 +60,39 @@ sb_sha256_add(sb_sha256_t *h, const void *p, size_t n)
 void
 sb_sha256_final(sb_sha256_t *h, uint8_t out[32])
 {
-    sb_digest_check(EVP_DigestFinal_ex((EVP_MD_CTX *) h, out, NULL) == 1);
-    EVP_MD_CTX_free((EVP_MD_CTX *) h);
+    (void) SHA256_Final(out, &h->ctx);
+    free(h);
 }
 
 
 void
 sb_sha256_free(sb_sha256_t *h)
 {
-    EVP_MD_CTX_free((EVP_MD_CTX *) h);
+    free(h);
 }
 
 
 void
 sb_sha256(uint8_t out[32], sb_str_t data)
 {
-    /* made once a thread: making it costs more than digesting a short text */
+    SHA256_CTX  ctx;
 
-    static __thread EVP_MD_CTX  *ctx;
+    (void) SHA256_Init(&ctx);
 
-    if (ctx == NULL) {
-        ctx = EVP_MD_CTX_new();
-        sb_digest_check(ctx != NULL);
+    if (data.len) {
+        (void) SHA256_Update(&ctx, data.data, data.len);
     }
 
-    sb_digest_check(EVP_DigestInit_ex(ctx, sb_sha256_md(), NULL) == 1
-                    && EVP_DigestUpdate(ctx, data.len ? data.data : "",
-                                        data.len) == 1
-                    && EVP_DigestFinal_ex(ctx, out, NULL) == 1);
+    (void) SHA256_Final(out, &ctx);
 }
 
 
-/* By hand (RFC 2104) on top of the digest: libcrypto's HMAC() looks its parts
- * up anew in every call, which costs several times the digests themselves, and
- * an endpoint token is checked with every request. */
+/* By hand (RFC 2104) on top of the digest: libcrypto's HMAC() allocates. */
 void
 sb_hmac_sha256(uint8_t out[32], sb_str_t key, sb_str_t data)
 {
-    uint8_t      pad[SB_SHA256_BLOCK];
-    EVP_MD_CTX  *ctx;
+    uint8_t     pad[SB_SHA256_BLOCK];
+    SHA256_CTX  ctx;
 
     memset(pad, 0, sizeof(pad));
 
@@ -141,30 +103,30 @@ sb_hmac_sha256(uint8_t out[32], sb_str_t key, sb_str_t data)
         memcpy(pad, key.data, key.len);
     }
 
-    ctx = EVP_MD_CTX_new();
-    sb_digest_check(ctx != NULL);
-
     for (size_t i = 0; i < sizeof(pad); i++) {
         pad[i] ^= 0x36;
     }
 
-    sb_digest_check(EVP_DigestInit_ex(ctx, sb_sha256_md(), NULL) == 1
-                    && EVP_DigestUpdate(ctx, pad, sizeof(pad)) == 1
-                    && EVP_DigestUpdate(ctx, data.len ? data.data : "",
-                                        data.len) == 1
-                    && EVP_DigestFinal_ex(ctx, out, NULL) == 1);
+    (void) SHA256_Init(&ctx);
+    (void) SHA256_Update(&ctx, pad, sizeof(pad));
+
+    if (data.len) {
+        (void) SHA256_Update(&ctx, data.data, data.len);
+    }
+
+    (void) SHA256_Final(out, &ctx);
 
     for (size_t i = 0; i < sizeof(pad); i++) {
         pad[i] ^= 0x36 ^ 0x5c;
     }
 
-    sb_digest_check(EVP_DigestInit_ex(ctx, NULL, NULL) == 1
-                    && EVP_DigestUpdate(ctx, pad, sizeof(pad)) == 1
-                    && EVP_DigestUpdate(ctx, out, 32) == 1
-                    && EVP_DigestFinal_ex(ctx, out, NULL) == 1);
+    (void) SHA256_Init(&ctx);
+    (void) SHA256_Update(&ctx, pad, sizeof(pad));
+    (void) SHA256_Update(&ctx, out, 32);
+    (void) SHA256_Final(out, &ctx);
 
-    EVP_MD_CTX_free(ctx);
     OPENSSL_cleanse(pad, sizeof(pad));
+    OPENSSL_cleanse(&ctx, sizeof(ctx));
 }
 
 

@@ -14,8 +14,7 @@ void sb_sha256_add(sb_sha256_t *h, const void *p, size_t n);
 void sb_sha256_final(sb_sha256_t *h, uint8_t out[32]);
 void sb_sha256_free(sb_sha256_t *h);
 
-/* One shot.  All of these abort the process when libcrypto fails: a digest that
- * was not made must never be compared with anything. */
+/* One shot; they cannot fail. */
 void sb_sha256(uint8_t out[32], sb_str_t data);
 void sb_hmac_sha256(uint8_t out[32], sb_str_t key, sb_str_t data);
 
