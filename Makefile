@@ -20,7 +20,7 @@ SAN     ?=
 CFLAGS_C = $(CSTD) $(WARN) $(OPT) $(if $(SAN),-fPIC $(SAN) -fno-omit-frame-pointer,$(HARDEN)) -Ilib $(CFLAGS)
 LDFLAGS_C = $(SAN) $(LDFLAGS)
 
-LIB_LIBS     = -lyajl -lcrypto
+LIB_LIBS     = -lcrypto
 HELPER_LIBS  = -lsqlite3 -lcurl -lpthread
 RUNTIME_LIBS = -lmicrohttpd -lwslay -lcurl -lutil -lpthread
 

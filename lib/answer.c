@@ -52,13 +52,17 @@ struct sb_answer_s {
     size_t                   len;
     size_t                   base[SB_ANSWER_DEPTH + 2];
 
-    /* not cleared: clearing them costs more than all the rest of an answer */
+    /* not cleared: that costs more than all the rest of an answer */
     sb_object_t              out;
     sb_str_t                 keys[SB_ANSWER_NAMES];
     sb_str_t                 files[SB_ANSWER_FILES];
     int64_t                  replaced[SB_ANSWER_FILES];
     char                     path[SB_ANSWER_PATH];
 };
+
+
+/* The last one that was freed: most answers are read one after another. */
+static __thread sb_answer_t  *sb_answer_spare;
 
 
 static sb_rc_t
@@ -516,9 +520,14 @@ sb_answer_new(const sb_op_t *op, unsigned status)
         return NULL;
     }
 
-    a = malloc(sizeof(sb_answer_t));
+    a = sb_answer_spare;
+    sb_answer_spare = NULL;
+
     if (a == NULL) {
-        return NULL;
+        a = malloc(sizeof(sb_answer_t));
+        if (a == NULL) {
+            return NULL;
+        }
     }
 
     memset(a, 0, offsetof(sb_answer_t, out));
@@ -678,5 +687,13 @@ sb_answer_free(sb_answer_t *a)
     sb_object_free(&a->out);
     sb_buf_free(&a->facts.json);
     free(a->facts.items);
+
+#if !defined(__SANITIZE_ADDRESS__)
+    if (sb_answer_spare == NULL) {
+        sb_answer_spare = a;
+        return;
+    }
+#endif
+
     free(a);
 }

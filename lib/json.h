@@ -1,5 +1,5 @@
 /*
- * JSON: bounded events (yajl inside, nothing of it outside) and writing
+ * JSON: bounded strict events, fed in pieces, and writing
  * (history format 15.2).
  */
 

@@ -233,7 +233,7 @@ sb_rc_t
 sb_request_read(sb_request_t *r, const sb_route_t *route, sb_str_t body)
 {
     sb_rc_t            rc, written;
-    sb_request_ctx_t  *c;
+    sb_request_ctx_t   ctx, *c = &ctx;
 
     memset(r, 0, sizeof(*r));
 
@@ -241,16 +241,10 @@ sb_request_read(sb_request_t *r, const sb_route_t *route, sb_str_t body)
     r->timeout_ms = -1;
     r->json.max = SB_REQUEST_JSON_MAX;
 
-    c = malloc(sizeof(sb_request_ctx_t));
-    if (c == NULL) {
-        return SB_NOMEM;
-    }
-
     memset(c, 0, offsetof(sb_request_ctx_t, out));
 
     c->mem = calloc(1, sizeof(sb_request_mem_t));
     if (c->mem == NULL) {
-        free(c);
         return SB_NOMEM;
     }
 
@@ -276,7 +270,6 @@ sb_request_read(sb_request_t *r, const sb_route_t *route, sb_str_t body)
     written = sb_object_write(&c->out, &r->json);
 
     sb_object_free(&c->out);
-    free(c);
 
     return rc == SB_OK ? written : rc;
 }

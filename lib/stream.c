@@ -1,5 +1,5 @@
 /*
- * The events of execd's stream.  The scanner is not built on yajl, which keeps
+ * The events of execd's stream.  The scanner is not built on json.h, which keeps
  * a string until its end: here text goes out while it is decoded, so that one
  * event of many MiB costs no more memory than a short one (C029).
  */

@@ -297,7 +297,7 @@ main(void)
 EOF
 
     system('cc', '-D_GNU_SOURCE', "-I$SandboxProcess::ROOT/lib", '-o', $program,
-           $source, "$SandboxProcess::BUILD/libsb.a", '-lyajl', '-lcrypto') == 0
+           $source, "$SandboxProcess::BUILD/libsb.a", '-lcrypto') == 0
         or die "the table program does not build\n";
 
     my %name = map { chomp; $_ => 1 } qx($program);
