@@ -47,17 +47,28 @@ typedef enum {
                                STATE "gone": that it does not any more */
     /* bulk, not kept */
     SB_F_FETCH = 32,        /* worker asks: helper, GET TARGET from upstream */
-    SB_F_FETCHED = 33       /* answer: HTTP_STATUS (0: failed), DATA body;
+    SB_F_FETCHED = 33,      /* answer: HTTP_STATUS (0: failed), DATA body;
                                header seq copied from the FETCH */
+    /* bulk, the console API (docs/frames.md, "Questions"); header seq is the
+     * worker's number of the question in all of them */
+    SB_F_ASK = 34,          /* worker: METHOD, PATH, QUERY, DATA (body), ROLE,
+                               ACTOR_TYPE, ACTOR_ID, IDENTITY, SANDBOX; COUNT:
+                               the window in bytes */
+    SB_F_ANSWER = 35,       /* helper: a piece.  The first has HTTP_STATUS,
+                               CONTENT_TYPE (and ALLOW); DATA; flag LAST */
+    SB_F_CREDIT = 36,       /* worker: COUNT bytes of DATA more may come */
+    SB_F_CANCEL = 37        /* either side: there will be no more; REASON */
 } sb_frame_e;
 
 #define SB_FF_STRICT      0x01u   /* BEGIN/FACTS: the request waits for the ACK */
 #define SB_FF_FOLD        0x02u   /* BEGIN: polling, may be folded */
+#define SB_FF_LAST        0x04u   /* ANSWER: this is the end of it */
 
 typedef enum {
     SB_T_INSTANCE = 1,      /* u64 random id of a worker process */
     SB_T_PID = 2,           /* u64 */
-    SB_T_ROLE = 3,          /* text: "control" | "bulk" of a HELLO */
+    SB_T_ROLE = 3,          /* text: "control" | "bulk" of a HELLO; of an ASK
+                               "viewer" | "operator" | "admin" */
     SB_T_LAST_SEQ = 4,      /* u64 */
     SB_T_CODE = 5,          /* u64 errno-like */
     SB_T_REASON = 6,        /* text, also END: design 5 result.reason */
@@ -67,6 +78,9 @@ typedef enum {
     SB_T_TARGET = 10,       /* FETCH: path and query on upstream */
     SB_T_DATA = 11,
     SB_T_MODE = 12,         /* text: "provider" | "none" */
+    SB_T_QUERY = 13,        /* ASK: raw query without "?" */
+    SB_T_CONTENT_TYPE = 14,
+    SB_T_ALLOW = 15,        /* ANSWER 405: methods, as the header has them */
 
     SB_T_TYPE = 20,         /* text: operation name; FACTS may refine it */
     SB_T_SANDBOX = 21,      /* text: sandbox id; absent: _gateway */
@@ -157,6 +171,11 @@ bool sb_field_get(const sb_frame_t *f, uint16_t tag, sb_str_t *value);
 /* An 8-byte integer field; `def` when absent or of another size. */
 uint64_t sb_field_u64(const sb_frame_t *f, uint16_t tag, uint64_t def);
 uint64_t sb_value_u64(sb_str_t value, uint64_t def);
+
+/* Of a question: DATA of one ANSWER, and what may be on its way at once. */
+#define SB_ASK_PIECE   16384
+#define SB_ASK_WINDOW  32768
+#define SB_ASK_BODY    65536            /* of a request */
 
 /*
  * Writing into memory of the caller.  `size` is the room; a frame that does not

@@ -15,11 +15,15 @@ our @EXPORT_OK = qw(op_id frame);
 
 our %TYPE = (HELLO => 1, WELCOME => 2, ACK => 3, BEGIN => 16, FACTS => 17,
              OUTPUT => 18, END => 19, GAP => 20, SEEN => 21, FETCH => 32,
-             FETCHED => 33);
+             FETCHED => 33, ASK => 34, ANSWER => 35, CREDIT => 36,
+             CANCEL => 37);
 
 our %TAG = (INSTANCE => 1, PID => 2, ROLE => 3, LAST_SEQ => 4, CODE => 5,
             REASON => 6, COUNT => 7, TIME => 8, TIME_END => 9, TARGET => 10,
-            DATA => 11, MODE => 12, TYPE => 20, SANDBOX => 21, PORT => 22,
+            DATA => 11, MODE => 12, QUERY => 13, CONTENT_TYPE => 14,
+            ALLOW => 15, TYPE => 20, SANDBOX => 21, PORT => 22,
+            METHOD => 25, PATH => 26, ACTOR_TYPE => 30, ACTOR_ID => 31,
+            IDENTITY => 36,
             COMMAND => 41, BACKGROUND => 44, NAME => 45, INSTANCE_ID => 46,
             STATE => 47, STREAM => 60, COMMAND_ID => 61, STATUS => 70,
             HTTP_STATUS => 71, UPSTREAM_STATUS => 72, EXIT_CODE => 76,
@@ -37,20 +41,26 @@ sub op_id { sprintf '01000000-0000-7000-8000-%012x', $_[0] }
 
 
 # Bytes of a frame: frame('BEGIN', 5, 1, TYPE => 'file.read', ...); op 0: none.
+# A field FLAGS sets those of the header.
 
 sub frame {
     my ($type, $seq, $op, @fields) = @_;
 
-    my $body = '';
+    my ($body, $flags) = ('', 0);
 
     while (my ($name, $v) = splice @fields, 0, 2) {
+        if ($name eq 'FLAGS') {
+            $flags = $v;
+            next;
+        }
+
         $v = pack 'q<', $v if $INTEGER{$name};
         $body .= pack('vvV', $TAG{$name}, 0, length $v) . $v;
     }
 
     my $id = $op ? pack('H32', op_id($op) =~ tr/-//dr) : "\0" x 16;
 
-    return pack('VCCvQ<', 40 + length $body, $TYPE{$type}, 0, 1, $seq) . $id
+    return pack('VCCvQ<', 40 + length $body, $TYPE{$type}, $flags, 1, $seq) . $id
            . pack('Q<', int(time * 1e6)) . $body;
 }
 
@@ -126,8 +136,8 @@ sub read {
 sub decode {
     my ($self, $bytes) = @_;
 
-    my (undef, $type, undef, undef, $seq) = unpack 'VCCvQ<', $bytes;
-    my %f = (type => $type, seq => $seq);
+    my (undef, $type, $flags, undef, $seq) = unpack 'VCCvQ<', $bytes;
+    my %f = (type => $type, flags => $flags, seq => $seq);
 
     for (my $at = 40; $at < length $bytes; ) {
         my ($tag, undef, $n) = unpack 'vvV', substr $bytes, $at, 8;
