@@ -6,6 +6,8 @@
 #include "frame.h"
 #include "inflight.h"
 
+#include <sys/types.h>
+
 #define CONN_IN_MIN   (64 * 1024)
 #define CONN_IN_MAX   (SB_FRAME_MAX + 64 * 1024)
 #define CONN_OUT_MAX  (4 * 1024 * 1024)
@@ -15,6 +17,7 @@ typedef struct conn_s  conn_t;
 struct conn_s {
     conn_t           *prev, *next;
     int               fd;
+    uid_t             uid;          /* of the peer */
     uint64_t          id;           /* never used twice */
     inflight_inst_t  *inst;         /* NULL before HELLO */
     uint64_t          instance;

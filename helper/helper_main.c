@@ -2,6 +2,7 @@
  * sandbox-helper: the only writer of a gateway's history (design 2).
  */
 
+#include "api.h"
 #include "apply.h"
 #include "dirs.h"
 #include "fetch.h"
@@ -33,6 +34,8 @@ typedef struct {
     inflight_t    *inflight;
     apply_t       *apply;
     fetch_t       *fetch;
+    ask_t         *ask;
+    api_t          api;
     server_conf_t  server;
 } helper_t;
 
@@ -188,6 +191,18 @@ helper_run(helper_t *h)
         return helper_fail("cannot start a thread");
     }
 
+    api_init(&h->api, &h->options, h->journal, h->apply, h->fetch);
+
+    h->ask = ask_new(api_routes, &h->api, h->server.ask_fd,
+                     h->options.question_threads, h->options.questions);
+
+    if (h->ask == NULL || !ask_start(h->ask)) {
+        return helper_fail("cannot start a thread");
+    }
+
+    h->api.ask = h->ask;
+    h->server.ask = h->ask;
+
     log_line(LOG_INFO, "sandbox-helper %s keeps %s, listening on %s",
              SB_VERSION, h->options.none ? "nothing (mode none)"
                                          : h->options.data, h->dirs.socket);
@@ -204,11 +219,15 @@ helper_run(helper_t *h)
 static void
 helper_close(helper_t *h)
 {
+    /* they read what is closed below */
+    ask_stop(h->ask);
+
     if (h->apply && !apply_stop(h->apply)) {
         log_line(LOG_WARN, "some records are in the journal only; they will "
                  "be applied at the next start");
     }
 
+    ask_free(h->ask);
     fetch_stop(h->fetch);
     apply_free(h->apply);
     journal_close(h->journal);
@@ -255,7 +274,9 @@ main(int argc, char **argv)
     h.server.flush_fd = h.options.full && !h.options.none
                         ? eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK) : -1;
 
-    if (h.server.fetch_fd == -1 || !helper_signals(&h)) {
+    h.server.ask_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+
+    if (h.server.fetch_fd == -1 || h.server.ask_fd == -1 || !helper_signals(&h)) {
         return helper_fail(strerror(errno));
     }
 

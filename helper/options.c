@@ -1,6 +1,6 @@
 #include "options.h"
 
-#include "sb.h"
+#include "ask.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -33,6 +33,8 @@ static const char  options_help[] =
     "  --api-key-file FILE   its API key; read again when it changes\n"
     "  --follow SECONDS      how long commands are followed that outlive their\n"
     "                        request (600)\n"
+    "  --questions N         of the console API that may be open at once (256)\n"
+    "  --question-threads N  threads that answer them (4)\n"
     "  --exec                leave 5 s after the last connection closed\n"
     "  --ready-fd N          write one byte there when listening\n"
     "  --log FILE            log there instead of standard error\n"
@@ -42,7 +44,8 @@ static const char  options_help[] =
 enum {
     OPT_DATA = 256, OPT_HISTORY, OPT_SOCKET, OPT_SOCKET_MODE,
     OPT_SOCKET_GROUP, OPT_PEER, OPT_USER, OPT_SYNC, OPT_MODE, OPT_UPSTREAM,
-    OPT_KEY, OPT_FOLLOW, OPT_EXEC, OPT_READY, OPT_LOG, OPT_VERSION, OPT_HELP
+    OPT_KEY, OPT_FOLLOW, OPT_QUESTIONS, OPT_QUESTION_THREADS, OPT_EXEC,
+    OPT_READY, OPT_LOG, OPT_VERSION, OPT_HELP
 };
 
 static const struct option  options_long[] = {
@@ -58,6 +61,8 @@ static const struct option  options_long[] = {
     { "upstream", required_argument, NULL, OPT_UPSTREAM },
     { "api-key-file", required_argument, NULL, OPT_KEY },
     { "follow", required_argument, NULL, OPT_FOLLOW },
+    { "questions", required_argument, NULL, OPT_QUESTIONS },
+    { "question-threads", required_argument, NULL, OPT_QUESTION_THREADS },
     { "exec", no_argument, NULL, OPT_EXEC },
     { "ready-fd", required_argument, NULL, OPT_READY },
     { "log", required_argument, NULL, OPT_LOG },
@@ -239,6 +244,23 @@ options_one(options_t *o, int c, const char *v)
         o->follow_us = (uint64_t) n * 1000000;
         break;
 
+    case OPT_QUESTIONS:
+        if (!options_number(v, 10, 65536, &n) || n == 0) {
+            return options_bad("--questions", v, "give a number of 1 to 65536");
+        }
+
+        o->questions = (unsigned) n;
+        break;
+
+    case OPT_QUESTION_THREADS:
+        if (!options_number(v, 10, ASK_THREADS_MAX, &n) || n == 0) {
+            return options_bad("--question-threads", v, "give a number of 1 to "
+                               "64");
+        }
+
+        o->question_threads = (unsigned) n;
+        break;
+
     case OPT_EXEC:
         o->exec = true;
         break;
@@ -283,6 +305,8 @@ options_read(options_t *o, int argc, char **argv)
     o->socket_mode = 0660;
     o->follow_us = 600u * 1000000u;
     o->ready_fd = -1;
+    o->questions = ASK_QUESTIONS;
+    o->question_threads = ASK_THREADS;
 
     while ((c = getopt_long(argc, argv, "", options_long, NULL)) != -1) {
         rc = options_one(o, c, optarg);

@@ -27,6 +27,8 @@ typedef struct {
     const char  *api_key_file;
     uint64_t     follow_us;
     bool         exec;
+    unsigned     questions;         /* of the console API, open at once */
+    unsigned     question_threads;
     int          ready_fd;      /* -1: none */
     const char  *log;
 } options_t;

@@ -17,7 +17,7 @@
 
 /* Tags of what is not a connection, in epoll data. */
 enum { SERVER_LISTEN = 0, SERVER_SIGNAL, SERVER_FETCH, SERVER_FLUSH,
-       SERVER_TAGS };
+       SERVER_ASK, SERVER_TAGS };
 
 #define SERVER_EVENTS   64
 #define SERVER_TICK_MS  250
@@ -36,7 +36,7 @@ server_add(server_t *s, int fd, uint64_t tag)
 
 
 static bool
-server_trusted(server_t *s, int fd)
+server_trusted(server_t *s, int fd, uid_t *uid)
 {
     unsigned      i;
     socklen_t     len;
@@ -47,6 +47,8 @@ server_trusted(server_t *s, int fd)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1) {
         return false;
     }
+
+    *uid = peer.uid;
 
     if (peer.uid == 0 || peer.uid == s->conf->uid) {
         return true;
@@ -70,6 +72,7 @@ static void
 server_accept(server_t *s)
 {
     int                  fd;
+    uid_t                uid;
     conn_t              *c;
     struct epoll_event   ev;
 
@@ -90,7 +93,7 @@ server_accept(server_t *s)
             return;
         }
 
-        if (!server_trusted(s, fd)) {
+        if (!server_trusted(s, fd, &uid)) {
             close(fd);
             continue;
         }
@@ -108,6 +111,8 @@ server_accept(server_t *s)
             close(fd);
             continue;
         }
+
+        c->uid = uid;
 
         /* for reading only: with EPOLLOUT armed every read of the peer would
          * wake us */
@@ -136,6 +141,10 @@ server_close(server_t *s, conn_t *c)
 {
     if (c->inst) {
         inflight_closed(s->conf->inflight, c->inst, sb_now_us());
+    }
+
+    if (c->bulk) {
+        ask_closed(s->conf->ask, c->id);
     }
 
     if (c->prev) {
@@ -273,6 +282,11 @@ server_round(server_t *s)
             server_flushed(s);
             continue;
 
+        case SERVER_ASK:
+            server_drain(s->conf->ask_fd);
+            server_answered(s);
+            continue;
+
         default:
             break;
         }
@@ -357,6 +371,7 @@ server_run(const server_conf_t *conf)
          && server_add(&s, conf->listen_fd, SERVER_LISTEN)
          && server_add(&s, conf->signal_fd, SERVER_SIGNAL)
          && server_add(&s, conf->fetch_fd, SERVER_FETCH)
+         && server_add(&s, conf->ask_fd, SERVER_ASK)
          && (conf->flush_fd == -1
              || server_add(&s, conf->flush_fd, SERVER_FLUSH));
 

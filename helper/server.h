@@ -7,6 +7,7 @@
 #define SERVER_H_INCLUDED
 
 #include "apply.h"
+#include "ask.h"
 #include "fetch.h"
 #include "inflight.h"
 #include "journal.h"
@@ -22,6 +23,8 @@ typedef struct {
     int               signal_fd;
     int               fetch_fd;     /* eventfd */
     int               flush_fd;     /* eventfd, sync full only, else -1 */
+    int               ask_fd;       /* eventfd */
+    ask_t            *ask;
     fetch_t          *fetch;        /* or NULL */
     journal_t        *journal;      /* NULL with mode none */
     inflight_t       *inflight;

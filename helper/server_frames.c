@@ -199,6 +199,63 @@ server_fetched(server_t *s)
 }
 
 
+static void
+server_ask_frame(server_t *s, conn_t *c, const sb_frame_t *f)
+{
+    char     mem[1024];
+    size_t   n;
+    sb_rc_t  rc;
+
+    if (c->inst == NULL || !c->bulk) {
+        server_protocol_error(c, "a question outside a bulk connection");
+        return;
+    }
+
+    if (f->type == SB_F_CREDIT) {
+        ask_credit(s->conf->ask, c->id, f);
+        return;
+    }
+
+    if (f->type == SB_F_CANCEL) {
+        ask_cancel(s->conf->ask, c->id, f);
+        return;
+    }
+
+    rc = ask_put(s->conf->ask, c->id, c->uid, f);
+
+    if (rc == SB_ERROR) {
+        server_protocol_error(c, "bad ASK");
+
+    } else if (rc != SB_OK) {
+        n = ask_refusal(mem, sizeof(mem), f->seq, 503, "GATEWAY_OVERLOADED",
+                        "The helper has too many questions open; try again "
+                        "shortly.", NULL);
+        server_send(s, c, mem, n);
+    }
+}
+
+
+void
+server_answered(server_t *s)
+{
+    conn_t       *c;
+    ask_piece_t  *p, *next;
+
+    for (p = ask_take(s->conf->ask); p; p = next) {
+        next = p->next;
+
+        for (c = s->conns; c; c = c->next) {
+            if (c->id == p->conn) {
+                server_send(s, c, p->frame, p->len);
+                break;
+            }
+        }
+
+        free(p);
+    }
+}
+
+
 /* A frame to be kept; false: no room in this round. */
 static bool
 server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
@@ -309,6 +366,12 @@ server_frames(server_t *s, conn_t *c)
 
             break;
 
+        case SB_F_ASK:
+        case SB_F_CREDIT:
+        case SB_F_CANCEL:
+            server_ask_frame(s, c, &f);
+            break;
+
         case SB_F_BEGIN:
         case SB_F_FACTS:
         case SB_F_OUTPUT:
@@ -404,6 +467,7 @@ server_write(server_t *s, const journal_item_t *items, size_t n)
     }
 
     s->error = rc;
+    stats_set(STATS_JOURNAL_FAILING, rc != 0);
 
     return rc;
 }

@@ -53,6 +53,8 @@ void server_append(server_t *s);
 /* Appends the ends that are due by time or by what passed. */
 void server_ends(server_t *s);
 void server_fetched(server_t *s);
+/* Sends off what the threads that answer questions have written. */
+void server_answered(server_t *s);
 void server_flushed(server_t *s);
 /* Takes what is still in the sockets before we stop. */
 void server_last(server_t *s);

@@ -30,6 +30,8 @@
       "batches that could not be appended")                                  \
     X(JOURNAL_REFUSED, counter, "journal_refused_total",                     \
       "records refused because the journal could not take them")             \
+    X(JOURNAL_FAILING, gauge, "journal_failing",                             \
+      "1: the last append failed, records are refused")                      \
     X(CONNECTIONS, gauge, "connections", "connections of workers")           \
     X(OPERATIONS, gauge, "operations", "operations begun and not ended")     \
     X(DETACHED, gauge, "detached",                                           \

@@ -1,0 +1,42 @@
+/*
+ * The part of the console API that the helper answers (docs/console-api.md):
+ * the table of its routes, and what the handlers work with.
+ */
+
+#ifndef API_H_INCLUDED
+#define API_H_INCLUDED
+
+#include "apply.h"
+#include "ask.h"
+#include "fetch.h"
+#include "journal.h"
+#include "options.h"
+
+#define API_UPSTREAM_US    5000000u     /* how long upstream's answer counts */
+#define API_UPSTREAM_MS    1500         /* that it has for it */
+#define API_LAG_US         5000000u     /* more is "degraded" */
+
+typedef struct {
+    const options_t  *options;
+    journal_t        *journal;          /* NULL with mode none */
+    apply_t          *apply;
+    fetch_t          *fetch;            /* or NULL */
+    ask_t            *ask;
+
+    pthread_mutex_t   lock;             /* what upstream said last */
+    bool              asking;
+    uint64_t          asked_us;         /* 0: never */
+    unsigned          status;           /* 0: no answer */
+    uint64_t          took_us;
+} api_t;
+
+extern const ask_route_t  api_routes[];
+
+void api_init(api_t *api, const options_t *o, journal_t *journal,
+    apply_t *apply, fetch_t *fetch);
+
+/* --- handlers ------------------------------------------------------------- */
+
+ask_rc_e api_health(ask_question_t *q);
+
+#endif /* API_H_INCLUDED */
