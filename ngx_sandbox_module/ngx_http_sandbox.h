@@ -72,7 +72,9 @@ typedef struct {
     ngx_str_t         upstream_url;
     ngx_str_t         api_key_file;
 
+    ngx_uint_t        questions;        /* sandbox_api_questions, per worker */
     ngx_uint_t        locations;        /* with sandbox on */
+    ngx_uint_t        apis;             /* with sandbox_console_api */
     ngx_uint_t        peer_upstreams;   /* upstream blocks whose balancer is
                                            ours */
     ngx_array_t      *peers;            /* of ngx_http_sandbox_peer_t */
@@ -100,6 +102,8 @@ typedef struct {
 
 typedef struct {
     ngx_flag_t                    enable;
+    ngx_uint_t                    api;          /* sandbox_console_api */
+    ngx_msec_t                    api_timeout;
     ngx_http_sandbox_upstream_t  *upstream;
     ngx_str_t                     public;       /* HOST[:PORT][/PREFIX] */
     ngx_array_t                  *hosts;        /* of ngx_str_t */
@@ -272,6 +276,8 @@ ngx_int_t ngx_http_sandbox_read_body(ngx_http_request_t *r,
  * ambiguity facts->reason is set; NGX_ERROR only without memory. */
 ngx_int_t ngx_http_sandbox_read_facts(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, sb_str_t body, sb_rc_t *rc);
+/* The body that was read, as one slice. */
+ngx_int_t ngx_http_sandbox_body_text(ngx_http_request_t *r, sb_str_t *body);
 /* Prepares the tap of a multipart upload.  NGX_DECLINED: its boundary can be
  * read in more than one way. */
 ngx_int_t ngx_http_sandbox_upload_start(ngx_http_request_t *r,

@@ -8,8 +8,6 @@
 
 
 static void ngx_http_sandbox_body_ready(ngx_http_request_t *r);
-static ngx_int_t ngx_http_sandbox_body_text(ngx_http_request_t *r,
-    sb_str_t *body);
 static ngx_int_t ngx_http_sandbox_upload_refused(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, sb_rc_t rc);
 
@@ -86,7 +84,7 @@ ngx_http_sandbox_body_ready(ngx_http_request_t *r)
 /* The body as one slice.  It is at most sandbox_body_limit long: the request
  * body filter sees to that. */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_sandbox_body_text(ngx_http_request_t *r, sb_str_t *body)
 {
     u_char       *p;

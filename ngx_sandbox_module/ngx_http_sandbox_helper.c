@@ -13,6 +13,7 @@
 #include "ngx_http_sandbox_queue.h"
 #include "ngx_http_sandbox_gap.h"
 #include "ngx_http_sandbox_fetch.h"
+#include "ngx_http_sandbox_ask.h"
 #include <poll.h>
 
 
@@ -76,7 +77,9 @@ ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
     ngx_queue_init(&helper.waiters);
     ngx_http_sandbox_queue_init(&helper.queue, mcf->queue);
 
-    if (mcf->helper == NGX_HTTP_SANDBOX_HELPER_NONE || mcf->locations == 0) {
+    if (mcf->helper == NGX_HTTP_SANDBOX_HELPER_NONE
+        || (mcf->locations == 0 && mcf->apis == 0))
+    {
         return NGX_OK;
     }
 
@@ -114,9 +117,11 @@ ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
     helper.bulk.role = "bulk";
     helper.bulk.socket = mcf->socket;
     helper.bulk.frame = ngx_http_sandbox_helper_bulk;
+    helper.bulk.gone = ngx_http_sandbox_ask_gone;
     helper.bulk.instance = helper.control.instance;
 
     ngx_http_sandbox_fetch_init(&helper.bulk, cycle->log);
+    ngx_http_sandbox_ask_init(&helper.bulk, mcf->questions, cycle->log);
 
     ngx_http_sandbox_link_open(&helper.control, cycle->log);
     ngx_http_sandbox_link_open(&helper.bulk, cycle->log);
@@ -182,6 +187,9 @@ ngx_http_sandbox_helper_bulk(ngx_http_sandbox_link_t *l, sb_frame_t *f)
 
     } else if (f->type == SB_F_FETCHED) {
         ngx_http_sandbox_fetch_answer(f);
+
+    } else if (f->type == SB_F_ANSWER || f->type == SB_F_CANCEL) {
+        return ngx_http_sandbox_ask_frame(f);
     }
 
     return NGX_OK;

@@ -6,7 +6,7 @@
  */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_api.h"
 
 
 static void *ngx_http_sandbox_create_main_conf(ngx_conf_t *cf);
@@ -82,6 +82,27 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       ngx_conf_set_size_slot,
       NGX_HTTP_MAIN_CONF_OFFSET,
       offsetof(ngx_http_sandbox_main_conf_t, queue),
+      NULL },
+
+    { ngx_string("sandbox_api_questions"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, questions),
+      NULL },
+
+    { ngx_string("sandbox_console_api"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
+      ngx_http_sandbox_conf_api,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_api_timeout"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, api_timeout),
       NULL },
 
     { ngx_string("sandbox_endpoint_zone"),
@@ -265,6 +286,7 @@ ngx_http_sandbox_create_main_conf(ngx_conf_t *cf)
     mcf->helper = NGX_CONF_UNSET_UINT;
     mcf->queue = NGX_CONF_UNSET_SIZE;
     mcf->zone_size = NGX_CONF_UNSET_SIZE;
+    mcf->questions = NGX_CONF_UNSET_UINT;
 
     return mcf;
 }
@@ -285,6 +307,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
      *
      *     lcf->public, api_key, api_key_file = { 0, NULL };
      *     lcf->names = NULL;
+     *     lcf->api = 0;
      *     lcf->modes = NULL;
      *     lcf->actor_type, actor_id, ... = NULL;
      */
@@ -299,6 +322,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->capture_limit = NGX_CONF_UNSET;
     lcf->body_limit = NGX_CONF_UNSET_SIZE;
     lcf->timeout = NGX_CONF_UNSET_MSEC;
+    lcf->api_timeout = NGX_CONF_UNSET_MSEC;
 
     return lcf;
 }
@@ -312,6 +336,13 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_http_sandbox_main_conf_t  *mcf;
 
+    if (conf->api && conf->enable == 1) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"sandbox on\" and sandbox_console_api exclude "
+                           "each other in one location");
+        return NGX_CONF_ERROR;
+    }
+
     ngx_conf_merge_value(conf->enable, prev->enable, 0);
     ngx_conf_merge_ptr_value(conf->upstream, prev->upstream, NULL);
     ngx_conf_merge_ptr_value(conf->hosts, prev->hosts, NULL);
@@ -324,6 +355,7 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                              16 * 1024 * 1024);
     ngx_conf_merge_size_value(conf->body_limit, prev->body_limit, 1024 * 1024);
     ngx_conf_merge_msec_value(conf->timeout, prev->timeout, 2000);
+    ngx_conf_merge_msec_value(conf->api_timeout, prev->api_timeout, 30000);
     ngx_conf_merge_str_value(conf->public, prev->public, "");
 
     if (conf->api_key.data == NULL) {
@@ -363,6 +395,27 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sandbox_module);
+
+    if (conf->api) {
+        conf->enable = 0;
+        mcf->apis++;
+
+        if (conf->tokens == NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "sandbox_console_api needs sandbox_tokens FILE; "
+                               "make one with \"sandbox-gateway token add "
+                               "--tokens FILE\"");
+            return NGX_CONF_ERROR;
+        }
+
+        if (conf->api_timeout == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "sandbox_api_timeout must not be 0");
+            return NGX_CONF_ERROR;
+        }
+    }
+
     if (!conf->enable) {
         return NGX_CONF_OK;
     }
@@ -386,8 +439,6 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                            "sandbox_timeout must not be 0");
         return NGX_CONF_ERROR;
     }
-
-    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sandbox_module);
 
     mcf->locations++;
 
@@ -452,7 +503,7 @@ ngx_http_sandbox_postconfiguration(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    if (mcf->locations == 0) {
+    if (mcf->locations == 0 && mcf->apis == 0) {
         /* an idle module costs nothing */
         return NGX_OK;
     }

@@ -44,6 +44,7 @@ my @running;
 
 # Options (all may be left out):
 #   main, http, upstream, server, location   lines added at that place
+#   api          lines in the location of the console API
 #   locations    whole location blocks beside the intercepted one
 #   workers      number of worker processes (1)
 #   api_key      upstream's key; undef: none
@@ -196,7 +197,7 @@ sub conf_text {
     my ($self, %o) = @_;
 
     my %v = (main => '', http => '', upstream => '', server => '',
-             location => '', locations => '', %$self, %o);
+             location => '', locations => '', api => '', %$self, %o);
     my $user = $> == 0 ? 'user www-data;' : '';
     my $key = defined $v{api_key}
         ? "sandbox_api_key_file $v{dir}/etc/api-key;" : '';
@@ -258,6 +259,11 @@ http {
             proxy_ignore_headers X-Accel-Redirect X-Accel-Expires
                                  X-Accel-Limit-Rate X-Accel-Charset;
             $v{location}
+        }
+
+        location /console/api/v1/ {
+            sandbox_console_api;
+            $v{api}
         }
 
         $v{locations}

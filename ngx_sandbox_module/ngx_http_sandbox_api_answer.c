@@ -1,0 +1,463 @@
+/*
+ * An answer of the helper on its way to the client.
+ *
+ * Two buffers of one window: what comes goes into the one while the other is
+ * being sent, and the helper may send as much again when they change places.
+ * So a client that reads slowly costs two windows and nothing more, and every
+ * piece goes out as soon as the one before it is gone.
+ */
+
+
+#include "ngx_http_sandbox_api.h"
+
+
+static void ngx_http_sandbox_api_piece(ngx_http_sandbox_ask_t *ask,
+    ngx_http_sandbox_piece_t *p);
+static void ngx_http_sandbox_api_gone(ngx_http_sandbox_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_sandbox_api_leaving(ngx_http_sandbox_ask_t *ask);
+static ngx_int_t ngx_http_sandbox_api_header(ngx_http_sandbox_api_t *a,
+    ngx_http_sandbox_piece_t *p);
+static ngx_int_t ngx_http_sandbox_api_keep(ngx_http_sandbox_api_t *a,
+    ngx_http_sandbox_piece_t *p);
+static void ngx_http_sandbox_api_flow(ngx_http_sandbox_api_t *a);
+static ngx_int_t ngx_http_sandbox_api_flush(ngx_http_sandbox_api_t *a);
+static void ngx_http_sandbox_api_writer(ngx_http_request_t *r);
+static void ngx_http_sandbox_api_cut(ngx_http_sandbox_api_t *a);
+
+
+void
+ngx_http_sandbox_api_question(ngx_http_sandbox_api_t *a,
+    ngx_http_sandbox_question_t *q)
+{
+    ngx_http_request_t  *r;
+
+    r = a->request;
+
+    ngx_memzero(q, sizeof(ngx_http_sandbox_question_t));
+
+    if (r->method == NGX_HTTP_HEAD) {
+        ngx_str_set(&q->method, "GET");
+
+    } else {
+        q->method = r->method_name;
+    }
+
+    q->path = a->path;
+    q->query = r->args;
+    q->body = a->body;
+    q->actor_type = a->actor_type;
+    q->actor_id = a->actor_id;
+    q->identity = a->identity;
+    q->role = a->token ? a->token->role : SB_ROLE_VIEWER;
+
+    if (a->path.len > sizeof("sandboxes/") - 1
+        && ngx_strncmp(a->path.data, "sandboxes/", sizeof("sandboxes/") - 1)
+           == 0)
+    {
+        q->sandbox.data = a->path.data + sizeof("sandboxes/") - 1;
+
+        while (q->sandbox.data + q->sandbox.len < a->path.data + a->path.len
+               && q->sandbox.data[q->sandbox.len] != '/')
+        {
+            q->sandbox.len++;
+        }
+    }
+}
+
+
+ngx_int_t
+ngx_http_sandbox_api_ask(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
+{
+    ngx_int_t                     rc;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+    ngx_http_sandbox_question_t   q;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    ngx_http_sandbox_api_question(a, &q);
+
+    a->ask.piece = ngx_http_sandbox_api_piece;
+    a->ask.gone = ngx_http_sandbox_api_gone;
+    a->ask.leaving = ngx_http_sandbox_api_leaving;
+    a->ask.data = a;
+    a->ask.timeout = lcf->api_timeout;
+
+    rc = ngx_http_sandbox_ask(&a->ask, &q);
+
+    if (rc == NGX_BUSY) {
+        return ngx_http_sandbox_api_refuse(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                           "GATEWAY_OVERLOADED",
+                                           "Too many questions to the helper "
+                                           "are open; try again shortly.");
+    }
+
+    if (rc != NGX_OK) {
+        return ngx_http_sandbox_api_refuse(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                           "GATEWAY_RECORDER_UNAVAILABLE",
+                                           "The helper that keeps the history "
+                                           "cannot be reached; try again "
+                                           "shortly.");
+    }
+
+    /* else a client that leaves is not noticed */
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    r->main->count++;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_sandbox_api_piece(ngx_http_sandbox_ask_t *ask,
+    ngx_http_sandbox_piece_t *p)
+{
+    ngx_int_t                rc;
+    ngx_connection_t        *c;
+    ngx_http_request_t      *r;
+    ngx_http_sandbox_api_t  *a;
+
+    a = ask->data;
+    r = a->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    a->last = p->last;
+
+    if (!a->headed) {
+
+        rc = ngx_http_sandbox_api_header(a, p);
+
+        if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+            ngx_http_sandbox_ask_cancel(ask);
+            ngx_http_sandbox_api_finalize(a, rc);
+            return;
+        }
+    }
+
+    if (ngx_http_sandbox_api_keep(a, p) != NGX_OK) {
+        ngx_http_sandbox_ask_cancel(ask);
+        ngx_http_sandbox_api_cut(a);
+        return;
+    }
+
+    ngx_http_sandbox_api_flow(a);
+}
+
+
+static ngx_int_t
+ngx_http_sandbox_api_header(ngx_http_sandbox_api_t *a,
+    ngx_http_sandbox_piece_t *p)
+{
+    u_char              *type, *allow;
+    ngx_http_request_t  *r;
+
+    r = a->request;
+
+    a->headed = 1;
+
+    /* the frame does not outlive this call */
+
+    type = ngx_pnalloc(r->pool, p->type.len + p->allow.len + 1);
+    if (type == NULL) {
+        return NGX_ERROR;
+    }
+
+    allow = ngx_cpymem(type, p->type.data, p->type.len);
+    ngx_memcpy(allow, p->allow.data, p->allow.len);
+
+    r->headers_out.status = p->status;
+    r->headers_out.content_type.data = type;
+    r->headers_out.content_type.len = p->type.len;
+    r->headers_out.content_type_len = p->type.len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    a->live = p->type.len >= sizeof("text/event-stream") - 1
+              && ngx_strncmp(type, "text/event-stream",
+                             sizeof("text/event-stream") - 1)
+                 == 0;
+
+    if (p->last) {
+        r->headers_out.content_length_n = a->prefix.len + p->len;
+    }
+
+    if (ngx_http_sandbox_api_headers(r) != NGX_OK
+        || (p->allow.len
+            && ngx_http_sandbox_add_header(r, "Allow", (char *) allow,
+                                           p->allow.len)
+               != NGX_OK)
+        || (p->status == NGX_HTTP_SERVICE_UNAVAILABLE
+            && ngx_http_sandbox_add_header(r, "Retry-After", "1", 1) != NGX_OK))
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_send_header(r);
+}
+
+
+/* Keeps a piece until it is sent. */
+
+static ngx_int_t
+ngx_http_sandbox_api_keep(ngx_http_sandbox_api_t *a,
+    ngx_http_sandbox_piece_t *p)
+{
+    ngx_http_request_t  *r;
+
+    r = a->request;
+
+    if (a->buf == NULL) {
+
+        /* what comes in one piece needs no more than that */
+
+        a->size = a->prefix.len + (p->last ? p->len : SB_ASK_WINDOW);
+
+        a->buf = ngx_calloc_buf(r->pool);
+        a->fill = ngx_palloc(r->pool, ngx_max(a->size, 1));
+        a->flight = p->last ? a->fill : ngx_palloc(r->pool, a->size);
+
+        if (a->buf == NULL || a->fill == NULL || a->flight == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(a->fill, a->prefix.data, a->prefix.len);
+        a->fill_len = a->prefix.len;
+    }
+
+    if (p->len > a->size - a->fill_len) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(a->fill + a->fill_len, p->data, p->len);
+    a->fill_len += p->len;
+
+    return NGX_OK;
+}
+
+
+/* Sends what is there; ends the request behind the last of it. */
+
+static void
+ngx_http_sandbox_api_flow(ngx_http_sandbox_api_t *a)
+{
+    size_t               n;
+    u_char              *p;
+    ngx_int_t            rc;
+    ngx_buf_t           *b;
+    ngx_chain_t          out;
+
+    b = a->buf;
+
+    while (b->pos == b->last && (a->fill_len || a->last)) {
+
+        n = a->fill_len;
+        p = a->fill;
+        a->fill = a->flight;
+        a->flight = p;
+        a->fill_len = 0;
+
+        ngx_memzero(b, sizeof(ngx_buf_t));
+
+        b->start = p;
+        b->pos = p;
+        b->last = p + n;
+        b->end = b->last;
+        b->memory = n ? 1 : 0;
+        b->flush = 1;
+        b->last_buf = a->last;
+        b->last_in_chain = a->last;
+
+        out.buf = b;
+        out.next = NULL;
+
+        rc = ngx_http_output_filter(a->request, &out);
+
+        if (rc == NGX_ERROR) {
+            ngx_http_sandbox_ask_cancel(&a->ask);
+            ngx_http_sandbox_api_finalize(a, NGX_ERROR);
+            return;
+        }
+
+        if (a->last) {
+            /* nginx sends what is left */
+            ngx_http_sandbox_api_finalize(a, rc);
+            return;
+        }
+
+        ngx_http_sandbox_ask_credit(&a->ask, n);
+    }
+
+    if (b->pos != b->last && ngx_http_sandbox_api_flush(a) != NGX_OK) {
+        ngx_http_sandbox_ask_cancel(&a->ask);
+        ngx_http_sandbox_api_finalize(a, NGX_ERROR);
+    }
+}
+
+
+/* The client takes no more at the moment. */
+
+static ngx_int_t
+ngx_http_sandbox_api_flush(ngx_http_sandbox_api_t *a)
+{
+    ngx_event_t               *wev;
+    ngx_http_request_t        *r;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    r = a->request;
+    wev = r->connection->write;
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    r->write_event_handler = ngx_http_sandbox_api_writer;
+
+    if (!wev->delayed && !wev->timer_set) {
+        ngx_add_timer(wev, clcf->send_timeout);
+    }
+
+    return ngx_handle_write_event(wev, clcf->send_lowat);
+}
+
+
+static void
+ngx_http_sandbox_api_writer(ngx_http_request_t *r)
+{
+    ngx_event_t             *wev;
+    ngx_connection_t        *c;
+    ngx_http_sandbox_api_t  *a;
+
+    c = r->connection;
+    wev = c->write;
+
+    a = ngx_http_sandbox_api_get(r);
+
+    if (a == NULL || a->buf == NULL) {
+        return;
+    }
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, c->log, NGX_ETIMEDOUT,
+                      "client timed out, reading the console API");
+        c->timedout = 1;
+        ngx_http_sandbox_ask_cancel(&a->ask);
+        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    if (wev->delayed) {
+        return;
+    }
+
+    if (ngx_http_output_filter(r, NULL) == NGX_ERROR) {
+        ngx_http_sandbox_ask_cancel(&a->ask);
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
+
+    if (a->buf->pos != a->buf->last) {
+
+        if (wev->timer_set) {
+            /* it takes something, slowly */
+            ngx_del_timer(wev);
+        }
+
+    } else if (wev->timer_set) {
+        ngx_del_timer(wev);
+    }
+
+    ngx_http_sandbox_api_flow(a);
+}
+
+
+static void
+ngx_http_sandbox_api_gone(ngx_http_sandbox_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_sandbox_api_t  *a;
+
+    a = ask->data;
+
+    if (a->headed) {
+        ngx_http_sandbox_api_cut(a);
+        return;
+    }
+
+    ngx_http_set_log_request(a->request->connection->log, a->request);
+
+    rc = ngx_http_sandbox_api_refuse(a->request, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                     "GATEWAY_RECORDER_UNAVAILABLE",
+                                     rc == NGX_ABORT
+                                     ? "The helper that keeps the history did "
+                                       "not answer in time; try again shortly."
+                                     : "The helper that keeps the history has "
+                                       "left; try again shortly.");
+
+    ngx_http_sandbox_api_finalize(a, rc);
+}
+
+
+/*
+ * An answer that cannot be finished must not look whole: no last chunk, no
+ * Content-Length that fits; for HTTP/1.0, where the end of the connection is
+ * the end of the body, that is a reset.
+ */
+
+static void
+ngx_http_sandbox_api_cut(ngx_http_sandbox_api_t *a)
+{
+    struct linger        linger;
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = a->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_log_error(NGX_LOG_ERR, c->log, 0,
+                  "console API: the helper broke off its answer");
+
+    if (!r->chunked && r->headers_out.content_length_n == -1
+#if (NGX_HTTP_V2)
+        && r->stream == NULL
+#endif
+       )
+    {
+        linger.l_onoff = 1;
+        linger.l_linger = 0;
+
+        if (setsockopt(c->fd, SOL_SOCKET, SO_LINGER, (const void *) &linger,
+                       sizeof(struct linger))
+            == -1)
+        {
+            ngx_log_error(NGX_LOG_ERR, c->log, ngx_socket_errno,
+                          "setsockopt(SO_LINGER) failed");
+        }
+    }
+
+    ngx_http_sandbox_api_finalize(a, NGX_ERROR);
+}
+
+
+/* The worker exits: a live stream ends well, and its reader comes back to
+ * another worker; any other answer is finished first. */
+
+static void
+ngx_http_sandbox_api_leaving(ngx_http_sandbox_ask_t *ask)
+{
+    ngx_http_sandbox_api_t  *a;
+
+    a = ask->data;
+
+    if (!a->live) {
+        return;
+    }
+
+    ngx_http_set_log_request(a->request->connection->log, a->request);
+
+    ngx_http_sandbox_ask_cancel(ask);
+    a->last = 1;
+
+    ngx_http_sandbox_api_flow(a);
+}

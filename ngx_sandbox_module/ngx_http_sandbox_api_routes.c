@@ -1,0 +1,18 @@
+/* The routes of the console API that a worker knows; docs/console-api.md is
+ * held against this table and that of helper/api.c. */
+
+
+#include "ngx_http_sandbox_api.h"
+
+
+ngx_http_sandbox_api_route_t  ngx_http_sandbox_api_routes[] = {
+
+    { "GET", "health", SB_ROLE_VIEWER, NGX_HTTP_SANDBOX_API_PUBLIC,
+      ngx_http_sandbox_api_health },
+
+    /* what is not above: the helper's table says what there is */
+    { "*", "**", SB_ROLE_VIEWER, 0,
+      ngx_http_sandbox_api_ask },
+
+    { NULL, NULL, SB_ROLE_VIEWER, 0, NULL }
+};
