@@ -88,7 +88,8 @@ bool sb_op_glob(sb_str_t glob, sb_str_t name);
 typedef struct {
     const sb_op_t  *op;
     sb_surface_e    surface;
-    bool            proxied;       /* came by /sandboxes/{id}/proxy/{port} */
+    bool            proxied;       /* came by /sandboxes/{id}/proxy/{port} or
+                                      by an ingress route (ingress.h) */
     bool            versioned;     /* had the /v1 prefix */
     sb_str_t        sandbox;       /* decoded id; empty when path has none */
     uint32_t        carrier_port;  /* first port named; 0 when not proxied */
@@ -105,6 +106,9 @@ typedef struct {
     sb_str_t        arg;           /* {sid}, {name}, {x}, {cid}, {p}, decoded;
                                       else empty */
     sb_str_t        query;         /* raw query without "?" */
+    sb_str_t        signature;     /* of a signed ingress route, as it stands in
+                                      the target or token: a secret; else
+                                      empty */
     const char     *reason;        /* on SB_AMBIGUOUS: what is ambiguous */
 } sb_route_t;
 

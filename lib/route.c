@@ -1,6 +1,6 @@
 /* Finds the operation of a request: see sb_route() in operation.h. */
 
-#include "operation_table.h"
+#include "route_int.h"
 #include "utf8.h"
 
 #define SB_PORT_DIGITS  10      /* leading zeros included */
@@ -11,7 +11,7 @@
 #define SB_DECODINGS    2
 
 
-static const char  sb_bad_port[] =
+const char  sb_bad_port[] =
     "the segment that names a port is not a number from 1 to 65535";
 
 /* Bytes of a path that mean something; all others are copied. */
@@ -21,33 +21,18 @@ static const bool  sb_special[256] = {
 };
 
 
-/* A path decoded once, and the first thing in it that could be read in more
- * than one way. */
-typedef struct {
-    char        *data;
-    size_t       len;
-    size_t       dirty;         /* its offset in data; SIZE_MAX when clean */
-    const char  *reason;
-} sb_decoded_t;
-
-
 static void sb_route_decode(sb_decoded_t *d, sb_str_t raw);
 static void sb_route_segment(sb_decoded_t *d, size_t start);
 static const char *sb_route_doubt(char c, bool escaped);
-static sb_rc_t sb_route_carrier(sb_route_t *route, sb_decoded_t *d,
-    sb_str_t raw, size_t *inner);
+static sb_rc_t sb_route_carrier(sb_route_t *route, const sb_decoded_t *d,
+    size_t *inner);
 static void sb_route_surface(sb_route_t *route);
-static sb_rc_t sb_route_clean(sb_route_t *route, const sb_decoded_t *d,
-    size_t n);
 static sb_rc_t sb_route_climb(sb_route_t *route, const sb_decoded_t *d,
     size_t inner);
 static bool sb_route_carried(sb_str_t path);
 static sb_rc_t sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade);
 static bool sb_route_pattern(sb_route_t *route, const char *pattern,
     sb_str_t *port);
-static sb_rc_t sb_route_refuse(sb_route_t *route, const char *reason);
-static bool sb_route_port(uint32_t *port, sb_str_t text);
-static size_t sb_segment(sb_str_t s, size_t i);
 static bool sb_begins(sb_str_t s, size_t i, sb_str_t with);
 
 
@@ -57,9 +42,27 @@ sb_route(sb_route_t *route, sb_str_t method, sb_str_t target, bool upgrade,
 {
     size_t        inner;
     sb_rc_t       rc;
-    sb_str_t      raw;
-    const char   *query;
     sb_decoded_t  d;
+
+    rc = sb_route_begin(route, &d, target, buf, size);
+    if (rc != SB_OK) {
+        return rc;
+    }
+
+    rc = sb_route_carrier(route, &d, &inner);
+    if (rc != SB_OK) {
+        return rc;
+    }
+
+    return sb_route_end(route, &d, inner, method, upgrade);
+}
+
+
+sb_rc_t
+sb_route_begin(sb_route_t *route, sb_decoded_t *d, sb_str_t target, char *buf,
+    size_t size)
+{
+    const char  *query;
 
     memset(route, 0, sizeof(sb_route_t));
     route->op = &sb_op_table[SB_OP_LIFECYCLE_UNKNOWN];
@@ -79,41 +82,47 @@ sb_route(sb_route_t *route, sb_str_t method, sb_str_t target, bool upgrade,
         }
     }
 
-    raw = target;
+    d->target = target;
+    d->raw = target;
     query = memchr(target.data, '?', target.len);
 
     if (query != NULL) {
-        raw.len = (size_t) (query - target.data);
-        route->query = sb_str(query + 1, target.len - raw.len - 1);
+        d->raw.len = (size_t) (query - target.data);
+        route->query = sb_str(query + 1, target.len - d->raw.len - 1);
     }
 
-    d.data = buf;
-    sb_route_decode(&d, raw);
+    d->data = buf;
+    sb_route_decode(d, d->raw);
 
-    rc = sb_route_carrier(route, &d, raw, &inner);
-    if (rc != SB_OK) {
-        return rc;
-    }
+    return SB_OK;
+}
 
-    route->path = sb_str(d.data + inner, d.len - inner);
+
+sb_rc_t
+sb_route_end(sb_route_t *route, const sb_decoded_t *d, size_t inner,
+    sb_str_t method, bool upgrade)
+{
+    sb_rc_t  rc;
+
+    route->path = sb_str(d->data + inner, d->len - inner);
 
     if (route->path.len == 0) {
         route->path = sb_lit("/");
     }
 
     if (route->surface == SB_SURFACE_PORT) {
-        rc = sb_route_climb(route, &d, inner);
+        rc = sb_route_climb(route, d, inner);
         if (rc != SB_OK) {
             return rc;
         }
 
     } else {
-        rc = sb_route_clean(route, &d, d.len);
+        rc = sb_route_clean(route, d, d->len);
         if (rc != SB_OK) {
             return rc;
         }
 
-        if (memchr(target.data, '#', target.len) != NULL) {
+        if (memchr(d->target.data, '#', d->target.len) != NULL) {
             return sb_route_refuse(route, "the request target holds a \"#\"");
         }
     }
@@ -228,13 +237,11 @@ sb_route_doubt(char c, bool escaped)
  * found, be it spelt doubtfully, and then has to be spelt without doubt.
  */
 static sb_rc_t
-sb_route_carrier(sb_route_t *route, sb_decoded_t *d, sb_str_t raw,
-    size_t *inner)
+sb_route_carrier(sb_route_t *route, const sb_decoded_t *d, size_t *inner)
 {
-    size_t       i, id, end;
-    sb_rc_t      rc;
-    sb_str_t     path;
-    const char  *p;
+    size_t    i, id, end;
+    sb_rc_t   rc;
+    sb_str_t  path;
 
     path = sb_str(d->data, d->len);
     i = 0;
@@ -268,14 +275,29 @@ sb_route_carrier(sb_route_t *route, sb_decoded_t *d, sb_str_t raw,
 
     route->sandbox = sb_str(d->data + id, end - id);
 
-    do {
-        i = end + sizeof("/proxy/") - 1;
-        end = sb_segment(path, i);
+    i = end + sizeof("/proxy/") - 1;
+    end = sb_segment(path, i);
 
-        if (!sb_route_port(&route->port, sb_str(d->data + i, end - i))) {
-            return sb_route_refuse(route, sb_bad_port);
-        }
+    if (!sb_route_port(&route->port, sb_str(d->data + i, end - i))) {
+        return sb_route_refuse(route, sb_bad_port);
+    }
 
+    return sb_route_unwrap(route, d, end, inner);
+}
+
+
+sb_rc_t
+sb_route_unwrap(sb_route_t *route, const sb_decoded_t *d, size_t end,
+    size_t *inner)
+{
+    size_t       i;
+    sb_rc_t      rc;
+    sb_str_t     path;
+    const char  *p;
+
+    path = sb_str(d->data, d->len);
+
+    for ( ;; ) {
         sb_route_surface(route);
 
         /* the slash behind the port belongs to the carrier */
@@ -290,21 +312,32 @@ sb_route_carrier(sb_route_t *route, sb_decoded_t *d, sb_str_t raw,
 
             /* so far every escape stands for one character */
 
-            p = raw.data;
+            p = d->raw.data;
 
             for (size_t k = 0; k < end; k++) {
                 p += *p == '%' ? 3 : 1;
             }
 
-            route->rest = (size_t) (p - raw.data);
+            route->rest = (size_t) (p - d->raw.data);
 
         } else if (++route->nested > SB_NESTED_MAX) {
             return sb_route_refuse(route, "the path holds more than four "
                                           "nested \"/proxy/\"");
         }
 
-    } while (route->port == SB_PORT_EXECD
-             && sb_begins(path, end, sb_lit("/proxy/")));
+        if (route->port != SB_PORT_EXECD
+            || !sb_begins(path, end, sb_lit("/proxy/")))
+        {
+            break;
+        }
+
+        i = end + sizeof("/proxy/") - 1;
+        end = sb_segment(path, i);
+
+        if (!sb_route_port(&route->port, sb_str(d->data + i, end - i))) {
+            return sb_route_refuse(route, sb_bad_port);
+        }
+    }
 
     *inner = end;
 
@@ -334,8 +367,7 @@ sb_route_surface(sb_route_t *route)
 }
 
 
-/* Refuses when the first n bytes of the decoded path are not clean. */
-static sb_rc_t
+sb_rc_t
 sb_route_clean(sb_route_t *route, const sb_decoded_t *d, size_t n)
 {
     if (d->dirty < n) {
@@ -547,7 +579,7 @@ matched:
 }
 
 
-static sb_rc_t
+sb_rc_t
 sb_route_refuse(sb_route_t *route, const char *reason)
 {
     route->reason = reason;
@@ -557,7 +589,7 @@ sb_route_refuse(sb_route_t *route, const char *reason)
 
 
 /* Ports are numbers: leading zeros do not make another one. */
-static bool
+bool
 sb_route_port(uint32_t *port, sb_str_t text)
 {
     uint64_t  n;
@@ -586,8 +618,7 @@ sb_route_port(uint32_t *port, sb_str_t text)
 }
 
 
-/* Where the segment that begins at i ends. */
-static size_t
+size_t
 sb_segment(sb_str_t s, size_t i)
 {
     const char  *slash;
