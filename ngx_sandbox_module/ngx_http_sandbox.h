@@ -35,6 +35,16 @@
 #define NGX_HTTP_SANDBOX_ENDPOINTS_REWRITE  1
 #define NGX_HTTP_SANDBOX_ENDPOINTS_ALL      2
 
+/* how requests to the Kubernetes ingress name their sandbox */
+#define NGX_HTTP_SANDBOX_INGRESS_OFF     0
+#define NGX_HTTP_SANDBOX_INGRESS_HEADER  1
+#define NGX_HTTP_SANDBOX_INGRESS_HOST    2
+#define NGX_HTTP_SANDBOX_INGRESS_URI     3
+
+/* the headers for that: what ctx->ingress_seen is made of */
+#define NGX_HTTP_SANDBOX_INGRESS_NEW  0x01
+#define NGX_HTTP_SANDBOX_INGRESS_OLD  0x02
+
 #define NGX_HTTP_SANDBOX_HELPER_NONE  0
 #define NGX_HTTP_SANDBOX_HELPER_UNIX  1
 #define NGX_HTTP_SANDBOX_HELPER_EXEC  2
@@ -100,6 +110,14 @@ typedef struct {
 } ngx_http_sandbox_upstream_t;
 
 
+/* sandbox_ingress */
+
+typedef struct {
+    ngx_uint_t        form;             /* NGX_HTTP_SANDBOX_INGRESS_* */
+    ngx_array_t       bases;            /* of ngx_str_t: domains, lower case */
+} ngx_http_sandbox_ingress_t;
+
+
 typedef struct {
     ngx_flag_t                    enable;
     ngx_uint_t                    api;          /* sandbox_console_api */
@@ -112,6 +130,7 @@ typedef struct {
     ngx_str_t                     api_key;
     ngx_str_t                     api_key_file;
     sb_tokens_t                  *tokens;
+    ngx_http_sandbox_ingress_t   *ingress;
     ngx_uint_t                    endpoints;
     ngx_array_t                  *allow;        /* of ngx_cidr_t */
     ngx_array_t                  *record;       /* ngx_http_sandbox_record_t */
@@ -183,6 +202,11 @@ typedef struct {
     /* road */
     ngx_http_sandbox_road_t      *road;         /* NULL: server proxy or
                                                    lifecycle */
+    ngx_uint_t                    ingress;      /* the form that named the
+                                                   route; 0: no ingress */
+    ngx_uint_t                    ingress_seen; /* headers that name it */
+    ngx_str_t                     ingress_to;   /* what they say */
+    ngx_http_log_handler_pt       log_handler;  /* nginx's own, once replaced */
     ngx_uint_t                    http_version; /* of the request */
     ngx_str_t                     upstream_uri;
     ngx_str_t                     upstream_host;
@@ -209,6 +233,7 @@ typedef struct {
     unsigned                      checked:1;    /* credentials looked at */
     unsigned                      authenticated:1;
     unsigned                      identity_bad:1;
+    unsigned                      admitted:1;   /* what needs no body is judged */
     unsigned                      begun:1;      /* BEGIN is queued */
     unsigned                      lost:1;       /* BEGIN was not: a gap */
     unsigned                      ended:1;
@@ -253,6 +278,13 @@ ngx_int_t ngx_http_sandbox_identify(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 ngx_int_t ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+
+/* ngx_http_sandbox_ingress.c: locations that stand for the ingress */
+void ngx_http_sandbox_ingress_route(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, char *buf, size_t size);
+ngx_uint_t ngx_http_sandbox_ingress_host(ngx_http_request_t *r);
+char *ngx_http_sandbox_conf_ingress(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /* ngx_http_sandbox_refuse.c */
 /* Sends the envelope {"code","message","details"} and finalizes; returns what

@@ -150,7 +150,9 @@ ngx_http_sandbox_host_allowed(ngx_http_request_t *r)
 
     host = &r->headers_in.server;
 
-    if (host->len == 0 || ngx_http_sandbox_loopback(host)) {
+    if (host->len == 0 || ngx_http_sandbox_loopback(host)
+        || ngx_http_sandbox_ingress_host(r))
+    {
         return NGX_OK;
     }
 

@@ -21,6 +21,8 @@ static void ngx_http_sandbox_hop_names(ngx_http_request_t *r,
     ngx_str_t *names);
 static ngx_int_t ngx_http_sandbox_set(ngx_http_request_t *r,
     ngx_http_sandbox_name_t *name, ngx_str_t *value);
+static ngx_int_t ngx_http_sandbox_set_route(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 
 
 static ngx_str_t  ngx_http_sandbox_headers[] = {
@@ -50,6 +52,10 @@ static ngx_http_sandbox_name_t  ngx_http_sandbox_key_name = {
 
 static ngx_http_sandbox_name_t  ngx_http_sandbox_ingress_name = {
     ngx_string("OpenSandbox-Ingress-To"), "opensandbox-ingress-to", 0
+};
+
+static ngx_http_sandbox_name_t  ngx_http_sandbox_ingress_old_name = {
+    ngx_string("OPEN-SANDBOX-INGRESS"), "open-sandbox-ingress", 0
 };
 
 
@@ -182,7 +188,8 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
         if (n == NGX_HTTP_SANDBOX_H_INGRESS_TO
             || n == NGX_HTTP_SANDBOX_H_INGRESS_OLD)
         {
-            /* the road is chosen here, never by the client (C020) */
+            /* the road is chosen here, never by the client (C020); the
+             * route of an ingress is set anew below */
             ngx_http_sandbox_kill(&h[i]);
 
         } else if (n == NGX_HTTP_SANDBOX_H_OSB_USER
@@ -240,7 +247,7 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
     }
 
     if (ctx->route.surface == SB_SURFACE_LIFECYCLE && !ctx->route.proxied
-        && lcf->api_key.len)
+        && !ctx->ingress && lcf->api_key.len)
     {
         if (ngx_http_sandbox_set(r, &ngx_http_sandbox_key_name, &lcf->api_key)
             != NGX_OK)
@@ -253,14 +260,16 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
 
     if (ctx->road == NULL) {
 
-        if (lcf->upstream->tls || r->headers_in.host == NULL) {
+        if (r->headers_in.host == NULL
+            || (lcf->upstream->tls && !ctx->ingress))
+        {
             ctx->upstream_host = lcf->upstream->authority;
 
         } else {
             ctx->upstream_host = r->headers_in.host->value;
         }
 
-        return NGX_OK;
+        return ngx_http_sandbox_set_route(r, ctx);
     }
 
     /* the raw rest of the request line behind the path that upstream named */
@@ -288,6 +297,29 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
     if (ctx->road->ingress_to.len) {
         return ngx_http_sandbox_set(r, &ngx_http_sandbox_ingress_name,
                                     &ctx->road->ingress_to);
+    }
+
+    return NGX_OK;
+}
+
+
+/* The headers by which an ingress is to find the route that was judged, under
+ * the names that the client used: an old ingress knows but the old one. */
+
+static ngx_int_t
+ngx_http_sandbox_set_route(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
+{
+    if (ctx->ingress_seen & NGX_HTTP_SANDBOX_INGRESS_NEW
+        && ngx_http_sandbox_set(r, &ngx_http_sandbox_ingress_name,
+                                &ctx->ingress_to)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (ctx->ingress_seen & NGX_HTTP_SANDBOX_INGRESS_OLD) {
+        return ngx_http_sandbox_set(r, &ngx_http_sandbox_ingress_old_name,
+                                    &ctx->ingress_to);
     }
 
     return NGX_OK;

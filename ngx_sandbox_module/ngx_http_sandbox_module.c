@@ -29,6 +29,11 @@ static ngx_conf_enum_t  ngx_http_sandbox_endpoints[] = {
 };
 
 
+static ngx_http_sandbox_ingress_t  ngx_http_sandbox_ingress_off = {
+    NGX_HTTP_SANDBOX_INGRESS_OFF, { NULL, 0, 0, 0, NULL }
+};
+
+
 #define NGX_HTTP_SANDBOX_ANY                                                  \
     NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
 
@@ -143,6 +148,13 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
     { ngx_string("sandbox_tokens"),
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
       ngx_http_sandbox_conf_tokens,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_ingress"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_1MORE,
+      ngx_http_sandbox_conf_ingress,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
@@ -316,6 +328,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->upstream = NGX_CONF_UNSET_PTR;
     lcf->hosts = NGX_CONF_UNSET_PTR;
     lcf->tokens = NGX_CONF_UNSET_PTR;
+    lcf->ingress = NGX_CONF_UNSET_PTR;
     lcf->endpoints = NGX_CONF_UNSET_UINT;
     lcf->allow = NGX_CONF_UNSET_PTR;
     lcf->record = NGX_CONF_UNSET_PTR;
@@ -347,6 +360,8 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->upstream, prev->upstream, NULL);
     ngx_conf_merge_ptr_value(conf->hosts, prev->hosts, NULL);
     ngx_conf_merge_ptr_value(conf->tokens, prev->tokens, NULL);
+    ngx_conf_merge_ptr_value(conf->ingress, prev->ingress,
+                             &ngx_http_sandbox_ingress_off);
     ngx_conf_merge_uint_value(conf->endpoints, prev->endpoints,
                               NGX_HTTP_SANDBOX_ENDPOINTS_REWRITE);
     ngx_conf_merge_ptr_value(conf->allow, prev->allow, NULL);

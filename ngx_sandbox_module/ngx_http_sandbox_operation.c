@@ -110,9 +110,7 @@ ngx_http_sandbox_make_ctx(ngx_http_request_t *r)
         return NULL;
     }
 
-    ctx->route_rc = sb_route(&ctx->route, ngx_http_sandbox_str(&r->method_name),
-                             ngx_http_sandbox_str(&r->unparsed_uri),
-                             ctx->upgrade, buf, size);
+    ngx_http_sandbox_ingress_route(r, ctx, buf, size);
 
     if (ctx->route.op == NULL) {
         ctx->route.op = sb_op_find(sb_lit("lifecycle.unknown"));
@@ -286,7 +284,9 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
         ngx_http_sandbox_authenticate(r, ctx);
     }
 
-    if (!ctx->begun && !ctx->lost) {
+    if (!ctx->admitted) {
+        ctx->admitted = 1;
+
         rc = ngx_http_sandbox_admit(r, ctx, lcf);
         if (rc != NGX_OK) {
             return rc;
@@ -558,7 +558,7 @@ ngx_http_sandbox_forward(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     ctx->judged = 1;
 
-    if (ctx->route.proxied
+    if (ctx->route.proxied && !ctx->ingress
         && ngx_http_sandbox_endpoint_find(r, ctx) == NGX_ERROR)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

@@ -406,7 +406,8 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     if (ctx->judged) {
         ngx_http_sandbox_put_text(&w, SB_T_ROUTE,
-                                  ctx->road ? "straight"
+                                  ctx->ingress ? "ingress"
+                                  : ctx->road ? "straight"
                                   : ctx->route.proxied ? "server-proxy"
                                   : "lifecycle");
     }

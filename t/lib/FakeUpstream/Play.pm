@@ -13,6 +13,8 @@ use JSON::PP;
 use POSIX qw(strftime);
 use Time::HiRes qw(sleep);
 
+use FakeUpstream::Ingress;
+
 my $json = JSON::PP->new->utf8->canonical;
 
 
@@ -22,6 +24,10 @@ sub answer {
     my ($c, $req) = @_;
 
     my $state = $c->{upstream}->state;
+
+    return FakeUpstream::Ingress::answer($c, $req, $state)
+        if $c->{listener} =~ /^ingress/;
+
     my ($path, $query) = split /\?/, $req->{target}, 2;
     $query //= '';
     $path =~ s{%([0-9a-fA-F]{2})}{chr hex $1}ge;
@@ -53,6 +59,9 @@ sub reply {
     my ($c, $status, $body, @headers) = @_;
 
     push @headers, closing($c);
+    push @headers, "X-Fake-Route: $c->{route}"
+        if defined $c->{route} && $c->{route} !~ /[\r\n]/;
+    delete $c->{route};
     my $answer = FakeUpstream::answer($status, $body, @headers);
     $c->send($answer->[1]);
 
