@@ -3,6 +3,7 @@
 #   make            build everything into build/
 #   make run        install what is missing, build, start, print address and token
 #   make test       install what is missing, build, run every test
+#   make soak       the long proof: an hour of load, sanitizers, fuzzing
 #   make bench      measure it beside plain nginx: a table, and build/bench.json
 #   make install    put it all under PREFIX (/usr/local) below DESTDIR
 #   make NGINX_SRC=DIR   build the module against an nginx source tree instead
@@ -84,7 +85,7 @@ NGX_CONF = $(NGX_CONFIGURE) --with-compat --with-threads \
 else
 NGX_DIR = /usr/share/nginx/src
 NGX_CONF = . ./conf_flags && \
-           ./configure --with-cc-opt="-g -O2 -fPIC" --with-ld-opt="-fPIC" \
+           ./configure --with-cc-opt="-g -O2 -fPIC $(SAN)" --with-ld-opt="-fPIC $(SAN)" \
            "$${NGX_CONF_FLAGS[@]}"
 endif
 
@@ -104,7 +105,7 @@ $(B)/nginx.sources: FORCE
 NGX_LOCK = mkdir -p $(B); exec 9> $(B)/nginx.lock; flock 9
 
 $(B)/nginx/Makefile: config $(B)/nginx.sources
-	@$(NGX_LOCK); $(NGX_ROOT); log="$$PWD/$(B)/configure.log"; cd "$(NGX_DIR)" && { $(NGX_CONF) \
+	@export ASAN_OPTIONS=detect_leaks=0; $(NGX_LOCK); $(NGX_ROOT); log="$$PWD/$(B)/configure.log"; cd "$(NGX_DIR)" && { $(NGX_CONF) \
 	    --add-dynamic-module="$$root" --builddir="$$root/$(B)/nginx"; } \
 	    > "$$log" 2>&1 || { tail -5 "$$log"; rm -f "$$root/$(B)/nginx/Makefile"; exit 1; }
 
@@ -163,6 +164,71 @@ $(B)/t/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/run_seeds.c $(B)/t/libhelper.a $(B)/t
 unit: $(unit_bin)
 fuzz: $(fuzz_bin)
 
+# The same targets for clang's libFuzzer, which is what make soak runs.
+CLANG   ?= clang
+CFLAGS_F = $(CSTD) -w -O1 -g -Ilib -Ihelper -I. -fno-omit-frame-pointer
+
+$(B)/fobj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CLANG) $(CFLAGS_F) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
+
+$(B)/libfuzzer/fuzz_%: $(B)/fobj/t/fuzz/fuzz_%.o $(patsubst %.c,$(B)/fobj/%.o,$(lib_src) $(helper_src))
+	@mkdir -p $(@D)
+	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
+
+.SECONDARY: $(patsubst %.c,$(B)/fobj/%.o,$(fuzz_src))
+.PHONY: libfuzzer
+libfuzzer: $(patsubst t/fuzz/%.c,$(B)/libfuzzer/%,$(fuzz_src))
+
+# --- everything once more with the sanitizers: SANDBOX_BUILD=build/san --------
+#
+# nginx itself stays the packaged one: $(S)/bin/nginx preloads libasan into it
+# (leaks are not looked for there, and nginx's pools hide small overflows).
+
+S = $(B)/san
+san_programs = $(patsubst $(B)/%,$(S)/%,$(programs))
+
+.PHONY: san san-module soak
+san: $(san_programs) $(S)/bin/nginx $(S)/libsb.a $(S)/console/index.html san-module
+
+$(san_programs): | $(S)/bin/nginx
+$(S)/sandbox-helper: $(call tobj,helper/helper_main.c) $(B)/t/libhelper.a $(B)/t/libsb.a
+	$(CC) $(TSAN_FLAGS) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
+$(S)/sandbox-history: $(call tobj,helper/history_main.c) $(B)/t/libhelper.a $(B)/t/libsb.a
+	$(CC) $(TSAN_FLAGS) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
+$(S)/sandbox-gateway: $(call tobj,$(gateway_src)) $(B)/t/libsb.a
+	$(CC) $(TSAN_FLAGS) -o $@ $^ -lssl $(LIB_LIBS)
+$(S)/sandbox-runtime: $(call tobj,$(runtime_src)) $(B)/t/libsb.a
+	$(CC) $(TSAN_FLAGS) -o $@ $^ $(RUNTIME_LIBS) $(LIB_LIBS)
+
+$(B)/tobj/standalone/nginx_conf.o: $(B)/gen/standalone_conf.h $(B)/gen/tls_conf.h
+$(B)/tobj/standalone/nginx_conf.o: private CFLAGS_T += -I$(B)/gen
+
+$(S)/bin/nginx: t/lib/nginx-with-asan
+	@mkdir -p $(@D)
+	cp $< $@
+
+# t/routes.t links a program of its own with it
+$(S)/libsb.a: $(B)/libsb.a
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(S)/console/index.html: $(B)/console/index.html
+	@mkdir -p $(S); cp -R $(B)/console $(S)/
+
+san-module:
+	+@$(MAKE) --no-print-directory -s B=$(S) SAN="$(TSAN_FLAGS)" module
+
+# --- what takes an hour -------------------------------------------------------
+
+# SOAK='load fuzz' for some parts; SOAK_SECONDS, FUZZ_SECONDS, T_SCALE.
+SOAK ?=
+
+soak:
+	@.ci/deps soak
+	$(build) all unit fuzz san libfuzzer
+	@t/soak/run $(SOAK)
+
 # --- the two commands -------------------------------------------------------
 
 # With other options: make run ARGS='--upstream http://127.0.0.1:8090'
@@ -189,7 +255,7 @@ TESTS ?= $(sort $(wildcard t/*.t t/interop/*.t t/console/*.t))
 
 test:
 	@.ci/deps test
-	$(build) all unit fuzz
+	$(build) all unit fuzz san
 	@prove -It/lib $(PROVE_FLAGS) $(TESTS)
 
 # --- installation -----------------------------------------------------------
@@ -216,4 +282,4 @@ install: all
 clean:
 	rm -rf $(B)
 
--include $(shell find $(B)/obj $(B)/tobj -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/tobj $(B)/fobj -name '*.d' 2>/dev/null)
