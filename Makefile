@@ -159,7 +159,10 @@ $(B)/t/unit/test_%: t/unit/test_%.c $(wildcard t/unit/*.h) $(B)/t/libhelper.a $(
 # every file named on its command line.
 $(B)/t/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/run_seeds.c $(B)/t/libhelper.a $(B)/t/libsb.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_T) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
+	$(CC) $(CFLAGS_T) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
+
+# our JSON reader is held against one that nobody here wrote
+%/fuzz_json_yajl: FUZZ_LIBS = -lyajl
 
 unit: $(unit_bin)
 fuzz: $(fuzz_bin)
@@ -174,7 +177,7 @@ $(B)/fobj/%.o: %.c
 
 $(B)/libfuzzer/fuzz_%: $(B)/fobj/t/fuzz/fuzz_%.o $(patsubst %.c,$(B)/fobj/%.o,$(lib_src) $(helper_src))
 	@mkdir -p $(@D)
-	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
+	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
 
 .SECONDARY: $(patsubst %.c,$(B)/fobj/%.o,$(fuzz_src))
 .PHONY: libfuzzer
