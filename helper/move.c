@@ -344,7 +344,13 @@ move_in(store_t *s, store_db_t *db, store_db_t *gateway, move_t *m)
     }
 
     if (rc == SQLITE_OK && l.n) {
-        rc = move_remove(gateway, m, &l);
+        rc = store_cascades(gateway, true);
+
+        if (rc == SQLITE_OK) {
+            rc = move_remove(gateway, m, &l);
+        }
+
+        (void) store_cascades(gateway, false);
         m->gateway_failed = (rc != SQLITE_OK);
     }
 

@@ -15,6 +15,16 @@
 
 #define STORE_STMTS  64
 
+/*
+ * What we insert keeps the rules of the tables by itself: each IN () of a CHECK
+ * makes a table of its own for every row, and a parent that was just written
+ * need not be looked up.  Who deletes and counts on cascades turns foreign keys
+ * on (store_cascades).
+ */
+static const char  store_settings[] =
+    "pragma ignore_check_constraints = on;"
+    "pragma foreign_keys = off;";
+
 
 /*
  * SQLite resolves symbolic links in a path before it opens it.  Below
@@ -288,6 +298,10 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
     }
 
     if (*rc == SQLITE_OK) {
+        *rc = sqlite3_exec(db->db, store_settings, NULL, NULL, NULL);
+    }
+
+    if (*rc == SQLITE_OK) {
         *rc = store_load(db);
     }
 
@@ -542,6 +556,15 @@ store_load(store_db_t *db)
     }
 
     return rc;
+}
+
+
+int
+store_cascades(store_db_t *db, bool on)
+{
+    return sqlite3_exec(db->db, on ? "pragma foreign_keys = on"
+                                   : "pragma foreign_keys = off",
+                        NULL, NULL, NULL);
 }
 
 

@@ -86,6 +86,10 @@ void store_drop(store_t *s, store_db_t *db);
  * tables were made). */
 int store_load(store_db_t *db);
 
+/* Do deletions take along what refers to them?  Outside transactions; off
+ * unless asked for. */
+int store_cascades(store_db_t *db, bool on);
+
 int store_begin(store_db_t *db);
 /* Notes the cursor and commits; rolls back on failure. */
 int store_commit(store_db_t *db, uint64_t applied);
