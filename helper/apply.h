@@ -10,7 +10,8 @@
 #include "journal.h"
 #include "store.h"
 
-#define APPLY_SLICE    200          /* records per transaction while busy */
+#define APPLY_SLICE       1000u     /* records per transaction while busy */
+#define APPLY_SLICE_IDLE  4000u     /* ... and otherwise */
 #define APPLY_LAG_US   2500000u     /* older than that: no more pauses */
 #define APPLY_SEEN     16384        /* sandboxes remembered */
 

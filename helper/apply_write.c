@@ -49,6 +49,13 @@ apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
         return rc;
     }
 
+    if (rc == SQLITE_OK) {
+        rc = store_flush(db);
+
+    } else {
+        bulk_clear(db->bulk);
+    }
+
     if (rc != SQLITE_OK) {
         sb_uuid_text(id, op ? op->row.id : item->rec.r.frame.op);
         log_minutely(LOG_ERROR, "record %llu (operation %s) does not fit into "
@@ -290,8 +297,8 @@ apply_write_groups(apply_t *a)
 
             s.to = n;
 
-            if (a->busy && s.to - s.from > APPLY_SLICE) {
-                s.to = s.from + APPLY_SLICE;
+            if (s.to - s.from > (a->busy ? APPLY_SLICE : APPLY_SLICE_IDLE)) {
+                s.to = s.from + (a->busy ? APPLY_SLICE : APPLY_SLICE_IDLE);
             }
 
             if (!apply_slice(a, &s)) {

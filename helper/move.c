@@ -215,7 +215,9 @@ move_event(store_db_t *db, const move_t *m, const uint8_t id[16],
         }
     }
 
-    return rows_record(db, id, cursor);
+    rows_record(db, id, cursor);
+
+    return SQLITE_OK;
 }
 
 

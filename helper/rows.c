@@ -9,48 +9,25 @@
 #include <stdlib.h>
 
 
-int
+void
 rows_change(store_db_t *db, const char *id, const uint8_t event[16],
     const char *type, uint64_t at_us)
 {
-    sqlite3_stmt  *st;
-
-    st = store_stmt(db, ROWS_CHANGE, "insert or ignore into history_changes("
-                    "change_id, event_id, change_type, changed_at)"
-                    " values(?1, ?2, ?3, ?4)");
-    if (st == NULL) {
-        return sqlite3_errcode(db->db);
-    }
-
-    sqlite3_bind_text(st, 1, id, -1, SQLITE_TRANSIENT);
-    store_bind_id(st, 2, event);
-    sqlite3_bind_text(st, 3, type, -1, SQLITE_STATIC);
-    store_bind_time(st, 4, at_us);
-
-    return store_run(st);
+    bulk_row(db->bulk, BULK_CHANGE);
+    bulk_text(db->bulk, sb_str(id, strlen(id)));
+    bulk_id(db->bulk, event);
+    bulk_static(db->bulk, type);
+    bulk_time(db->bulk, at_us);
 }
 
 
-int
+void
 rows_record(store_db_t *db, const uint8_t id[16], uint64_t cursor)
 {
-    int            rc;
-    sqlite3_stmt  *st;
-
-    st = store_stmt(db, ROWS_RECORD, "insert into gateway_records(event_id,"
-                    " seq, cursor) values(?1, ?2, ?3)");
-    if (st == NULL) {
-        return sqlite3_errcode(db->db);
-    }
-
-    store_bind_id(st, 1, id);
-    sqlite3_bind_int64(st, 2, db->next_seq);
-    sqlite3_bind_int64(st, 3, (sqlite3_int64) cursor);
-
-    rc = store_run(st);
-    db->next_seq += (rc == SQLITE_OK);
-
-    return rc;
+    bulk_row(db->bulk, BULK_RECORD);
+    bulk_id(db->bulk, id);
+    bulk_int(db->bulk, db->next_seq++);
+    bulk_int(db->bulk, (int64_t) cursor);
 }
 
 
@@ -75,7 +52,7 @@ rows_recorded(store_db_t *db, const uint8_t id[16])
 }
 
 
-static int
+static void
 rows_created(store_db_t *db, const uint8_t id[16], uint64_t at_us)
 {
     char  text[SB_UUID_LEN + 16];
@@ -83,7 +60,7 @@ rows_created(store_db_t *db, const uint8_t id[16], uint64_t at_us)
     sb_uuid_text(text, id);
     (void) strcpy(text + SB_UUID_LEN, ":created");
 
-    return rows_change(db, text, id, "created", at_us);
+    rows_change(db, text, id, "created", at_us);
 }
 
 
@@ -173,101 +150,136 @@ rows_begun(const rows_record_t *begin)
 
 /* --- inserting ---------------------------------------------------------- */
 
-static int
-rows_insert_event(store_db_t *db, rows_op_t *op, const facts_t *t,
-    const rows_record_t *begin, const rows_end_t *end)
+static void
+rows_bulk_int(bulk_t *b, const facts_t *t, uint16_t tag)
 {
-    int            rc;
-    sb_str_t       type, v;
-    sqlite3_stmt  *st;
-
-    st = store_stmt(db, ROWS_EVENT, "insert into history_events(event_id,"
-                    " provider_key, sandbox_id, sandbox_instance_id, source,"
-                    " actor_type, actor_id, thread_id, run_id, correlation_id,"
-                    " operation_type, status, occurred_at, completed_at,"
-                    " duration_ms, request_json, result_json)"
-                    " values(?1, '" SCHEMA_PROVIDER_KEY "', ?2, ?3, ?4, ?5, ?6,"
-                    " ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)");
-    if (st == NULL) {
-        return sqlite3_errcode(db->db);
-    }
-
-    type = t->v[SB_T_TYPE].len ? t->v[SB_T_TYPE] : sb_lit("unknown");
-
-    store_bind_id(st, 1, op->id);
-    sqlite3_bind_text(st, 2, db->sandbox, -1, SQLITE_STATIC);
-    sqlite3_bind_text(st, 3, db->instance, -1, SQLITE_STATIC);
-
-    v = t->v[SB_T_SOURCE];
-    store_bind_text(st, 4, v.len ? v : sb_lit("gateway"));
-
-    v = t->v[SB_T_ACTOR_TYPE];
-    store_bind_text(st, 5, v.len ? v : sb_lit("system"));
-    store_bind_text(st, 6, t->v[SB_T_ACTOR_ID]);
-    store_bind_text(st, 7, t->v[SB_T_THREAD]);
-    store_bind_text(st, 8, t->v[SB_T_RUN]);
-    store_bind_text(st, 9, t->v[SB_T_CORRELATION]);
-    store_bind_text(st, 10, type);
-    store_bind_time(st, 12, rows_begun(begin));
-    store_bind_text(st, 15, rows_request(t));
-
-    if (end) {
-        store_bind_text(st, 11, end->status);
-        store_bind_time(st, 13, end->at_us);
-        sqlite3_bind_int64(st, 14, end->duration_ms);
-        store_bind_text(st, 16, end->result);
+    if (facts_has(t, tag) && t->v[tag].len == 8) {
+        bulk_int(b, facts_int(t, tag, 0));
 
     } else {
-        sqlite3_bind_text(st, 11, "started", -1, SQLITE_STATIC);
+        bulk_null(b);
     }
-
-    rows_try(rc, store_run(st));
-
-    op->started = (end == NULL);
-
-    return rows_record(db, op->id, begin->r.cursor);
 }
 
 
-/* Facts about the wire; `insert` makes the row, else only what is said now
- * replaces what was there. */
-static int
-rows_wire(store_db_t *db, rows_op_t *op, const facts_t *t, bool insert,
+static void
+rows_insert_event(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_record_t *begin, const rows_end_t *end)
+{
+    bulk_t    *b;
+    sb_str_t   v;
+
+    b = db->bulk;
+
+    bulk_row(b, BULK_EVENT);
+    bulk_id(b, op->id);
+    bulk_static(b, SCHEMA_PROVIDER_KEY);
+    bulk_static(b, db->sandbox);
+    bulk_static(b, db->instance);
+
+    v = t->v[SB_T_SOURCE];
+    bulk_text(b, v.len ? v : sb_lit("gateway"));
+
+    v = t->v[SB_T_ACTOR_TYPE];
+    bulk_text(b, v.len ? v : sb_lit("system"));
+    bulk_text(b, t->v[SB_T_ACTOR_ID]);
+    bulk_text(b, t->v[SB_T_THREAD]);
+    bulk_text(b, t->v[SB_T_RUN]);
+    bulk_text(b, t->v[SB_T_CORRELATION]);
+    bulk_text(b, t->v[SB_T_TYPE].len ? t->v[SB_T_TYPE] : sb_lit("unknown"));
+
+    if (end) {
+        bulk_text(b, end->status);
+        bulk_time(b, rows_begun(begin));
+        bulk_time(b, end->at_us);
+        bulk_int(b, end->duration_ms);
+
+    } else {
+        bulk_static(b, "started");
+        bulk_time(b, rows_begun(begin));
+        bulk_null(b);
+        bulk_null(b);
+    }
+
+    bulk_text(b, rows_request(t));
+    bulk_text(b, end ? end->result : sb_str(NULL, 0));
+
+    op->started = (end == NULL);
+
+    rows_record(db, op->id, begin->r.cursor);
+}
+
+
+static void
+rows_insert_wire(store_db_t *db, rows_op_t *op, const facts_t *t,
     bool foldable)
+{
+    bulk_t    *b;
+    unsigned   i;
+
+    static const uint16_t  texts[] = {
+        SB_T_CLIENT, SB_T_AGENT, SB_T_REQUEST_ID, SB_T_IDENTITY, SB_T_PARENT,
+        SB_T_RECORD, SB_T_ROUTE, SB_T_UPSTREAM, SB_T_ERROR_CODE, SB_T_REASON
+    };
+    static const uint16_t  numbers[] = {
+        SB_T_HTTP_STATUS, SB_T_UPSTREAM_STATUS, SB_T_BYTES_IN, SB_T_BYTES_OUT,
+        SB_T_DURATION_US, SB_T_FILES_TOTAL
+    };
+
+    b = db->bulk;
+
+    bulk_row(b, BULK_WIRE);
+    bulk_id(b, op->id);
+
+    if (strcmp(db->dir, SCHEMA_GATEWAY) == 0) {
+        bulk_text(b, t->v[SB_T_SANDBOX]);
+
+    } else {
+        bulk_null(b);
+    }
+
+    bulk_text(b, t->v[SB_T_METHOD]);
+    bulk_text(b, t->v[SB_T_PATH]);
+    rows_bulk_int(b, t, SB_T_PORT);
+
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        bulk_text(b, t->v[texts[i]]);
+    }
+
+    for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        rows_bulk_int(b, t, numbers[i]);
+    }
+
+    bulk_int(b, foldable);
+}
+
+
+/* Facts about the wire that came later: only what is said now replaces what was
+ * there. */
+static int
+rows_wire(store_db_t *db, rows_op_t *op, const facts_t *t)
 {
     sqlite3_stmt  *st;
 
-    if (insert) {
-        st = store_stmt(db, ROWS_WIRE, "insert into gateway_wire(event_id,"
-                " sandbox, method, path, port, client, agent, request_id,"
-                " identity, parent, record, route, upstream, error_code,"
-                " reason, http_status, upstream_status, bytes_in, bytes_out,"
-                " duration_us, files_total, foldable) values(?1, ?2, ?3, ?4,"
-                " ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
-                " ?18, ?19, ?20, ?21, ?22)");
-
-    } else {
-        st = store_stmt(db, ROWS_WIRE_SET, "update gateway_wire set"
-                " sandbox = coalesce(?2, sandbox),"
-                " method = coalesce(?3, method), path = coalesce(?4, path),"
-                " port = coalesce(?5, port), client = coalesce(?6, client),"
-                " agent = coalesce(?7, agent),"
-                " request_id = coalesce(?8, request_id),"
-                " identity = coalesce(?9, identity),"
-                " parent = coalesce(?10, parent),"
-                " record = coalesce(?11, record), route = coalesce(?12, route),"
-                " upstream = coalesce(?13, upstream),"
-                " error_code = coalesce(?14, error_code),"
-                " reason = coalesce(?15, reason),"
-                " http_status = coalesce(?16, http_status),"
-                " upstream_status = coalesce(?17, upstream_status),"
-                " bytes_in = coalesce(?18, bytes_in),"
-                " bytes_out = coalesce(?19, bytes_out),"
-                " duration_us = coalesce(?20, duration_us),"
-                " files_total = coalesce(?21, files_total)"
-                " where event_id = ?1");
-    }
-
+    st = store_stmt(db, ROWS_WIRE_SET, "update gateway_wire set"
+            " sandbox = coalesce(?2, sandbox),"
+            " method = coalesce(?3, method), path = coalesce(?4, path),"
+            " port = coalesce(?5, port), client = coalesce(?6, client),"
+            " agent = coalesce(?7, agent),"
+            " request_id = coalesce(?8, request_id),"
+            " identity = coalesce(?9, identity),"
+            " parent = coalesce(?10, parent),"
+            " record = coalesce(?11, record), route = coalesce(?12, route),"
+            " upstream = coalesce(?13, upstream),"
+            " error_code = coalesce(?14, error_code),"
+            " reason = coalesce(?15, reason),"
+            " http_status = coalesce(?16, http_status),"
+            " upstream_status = coalesce(?17, upstream_status),"
+            " bytes_in = coalesce(?18, bytes_in),"
+            " bytes_out = coalesce(?19, bytes_out),"
+            " duration_us = coalesce(?20, duration_us),"
+            " files_total = coalesce(?21, files_total)"
+            " where event_id = ?1");
     if (st == NULL) {
         return sqlite3_errcode(db->db);
     }
@@ -297,10 +309,6 @@ rows_wire(store_db_t *db, rows_op_t *op, const facts_t *t, bool insert,
     rows_bind_int(st, 19, t, SB_T_BYTES_OUT);
     rows_bind_int(st, 20, t, SB_T_DURATION_US);
     rows_bind_int(st, 21, t, SB_T_FILES_TOTAL);
-
-    if (insert) {
-        sqlite3_bind_int(st, 22, foldable);
-    }
 
     return store_run(st);
 }
@@ -418,23 +426,17 @@ rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
         }
     }
 
-    rc = rows_insert_event(db, op, t, begin, last ? &end : NULL);
+    rows_insert_event(db, op, t, begin, last ? &end : NULL);
+    rows_insert_wire(db, op, t, foldable);
+    rows_insert_side(db, op, t, last ? &end : NULL);
 
-    if (rc == SQLITE_OK) {
-        rc = rows_wire(db, op, t, true, foldable);
-    }
+    rc = SQLITE_OK;
 
-    if (rc == SQLITE_OK) {
-        rc = rows_side(db, op, t, last ? &end : NULL, true);
-    }
-
-    if (rc == SQLITE_OK && op->held && !(last && rows_refused(t))) {
+    if (op->held && !(last && rows_refused(t))) {
         rc = rows_held(db, op);
     }
 
-    if (rc == SQLITE_OK) {
-        rc = rows_created(db, op->id, rows_begun(begin));
-    }
+    rows_created(db, op->id, rows_begun(begin));
 
     if (rc == SQLITE_OK) {
         rc = rows_output(db, op, first);
@@ -473,7 +475,7 @@ rows_write_more(store_db_t *db, rows_op_t *op, const facts_t *t,
     rows_end_t    end;
 
     rows_try(rc, rows_update_event(db, op, t));
-    rows_try(rc, rows_wire(db, op, t, false, false));
+    rows_try(rc, rows_wire(db, op, t));
     rows_try(rc, rows_output(db, op, first));
 
     memset(&end, 0, sizeof(end));
@@ -483,7 +485,7 @@ rows_write_more(store_db_t *db, rows_op_t *op, const facts_t *t,
     }
 
     if (rc == SQLITE_OK) {
-        rc = rows_side(db, op, t, last ? &end : NULL, false);
+        rc = rows_side(db, op, t, last ? &end : NULL);
     }
 
     if (rc == SQLITE_OK && facts_has(t, SB_T_DETACHED) && last == NULL) {

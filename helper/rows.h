@@ -32,7 +32,8 @@ typedef struct {
 } rows_op_t;
 
 /*
- * Writes records of one operation, inside a transaction.  `force` gives a
+ * Writes records of one operation, inside a transaction; part of it stays in
+ * the queue of the store (store_flush) until the commit.  `force` gives a
  * pending poll its row now.  Returns an SQLite code; after a failure the
  * transaction is to be rolled back and op->loaded cleared.
  */
@@ -55,13 +56,12 @@ bool rows_name(sb_str_t *name);
 
 /* Numbers of prepared statements; 0 is the store's. */
 enum {
-    ROWS_STATUS = 1, ROWS_LOAD, ROWS_EVENT, ROWS_RECORD, ROWS_WIRE,
-    ROWS_WIRE_SET, ROWS_CHANGE, ROWS_COMMAND, ROWS_COMMAND_SET, ROWS_FILE,
-    ROWS_FILE_ADD, ROWS_FILE_SET, ROWS_FILE_FIND, ROWS_FILE_READ,
-    ROWS_FILE_AFTER, ROWS_CHUNK_ADD, ROWS_RUN, ROWS_FACTS, ROWS_END,
+    ROWS_STATUS = 1, ROWS_LOAD, ROWS_WIRE_SET, ROWS_COMMAND, ROWS_COMMAND_SET,
+    ROWS_FILE, ROWS_FILE_ADD, ROWS_FILE_SET, ROWS_FILE_FIND, ROWS_FILE_READ,
+    ROWS_FILE_AFTER, ROWS_FACTS, ROWS_END,
     ROWS_HELD, ROWS_UNHOLD, ROWS_DETACHED, ROWS_DETACHED_GET,
     ROWS_DETACHED_END, ROWS_PENDING, ROWS_PENDING_GET, ROWS_PENDING_DEL,
-    ROWS_FOLD, ROWS_GAP, ROWS_GAP_FACTS, ROWS_STATE, ROWS_NAME, ROWS_WIRE_GET,
+    ROWS_FOLD, ROWS_GAP_FACTS, ROWS_STATE, ROWS_NAME, ROWS_WIRE_GET,
     ROWS_HELD_FIND, ROWS_RECORD_FIND
 };
 
@@ -75,14 +75,14 @@ enum {
     } while (0)
 
 /* A change row: `id` is the change_id. */
-int rows_change(store_db_t *db, const char *id, const uint8_t event[16],
+void rows_change(store_db_t *db, const char *id, const uint8_t event[16],
     const char *type, uint64_t at_us);
 
 /* Has the file a number for an event, also for one that was moved away? */
 bool rows_recorded(store_db_t *db, const uint8_t id[16]);
 
 /* Gives an event the next seq. */
-int rows_record(store_db_t *db, const uint8_t id[16], uint64_t cursor);
+void rows_record(store_db_t *db, const uint8_t id[16], uint64_t cursor);
 
 /* Output frames of the list -> chunks, runs and one change row. */
 int rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first);

@@ -367,7 +367,9 @@ rows_completed(store_db_t *db, rows_op_t *op, const rows_end_t *end)
     (void) snprintf(text, sizeof(text), "%s:completed:%s", id,
                     end->status_text);
 
-    return rows_change(db, text, op->id, "completed", end->at_us);
+    rows_change(db, text, op->id, "completed", end->at_us);
+
+    return SQLITE_OK;
 }
 
 

@@ -51,9 +51,12 @@ int rows_end_write(store_db_t *db, rows_op_t *op, const rows_end_t *end);
 /* Its change row, and that of a detached command. */
 int rows_completed(store_db_t *db, rows_op_t *op, const rows_end_t *end);
 
-/* Command and file rows; `end` may be NULL. */
+/* Command and file rows, of a new event and of one that is in the file; `end`
+ * may be NULL. */
+void rows_insert_side(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_end_t *end);
 int rows_side(store_db_t *db, rows_op_t *op, const facts_t *t,
-    const rows_end_t *end, bool insert);
+    const rows_end_t *end);
 
 int rows_detach(store_db_t *db, rows_op_t *op, const facts_t *t,
     const rows_record_t *first);

@@ -41,31 +41,34 @@ rows_gap_result(const rows_gap_t *g, sb_buf_t *out)
 }
 
 
-static int
+static void
 rows_gap_event(store_db_t *db, const rows_gap_t *g, sb_str_t result)
 {
-    sqlite3_stmt  *st;
+    bulk_t    *b;
+    unsigned   i;
 
-    st = store_stmt(db, ROWS_GAP, "insert into history_events(event_id,"
-                    " provider_key, sandbox_id, sandbox_instance_id, source,"
-                    " actor_type, operation_type, status, occurred_at,"
-                    " completed_at, duration_ms, request_json, result_json)"
-                    " values(?1, '" SCHEMA_PROVIDER_KEY "', ?2, ?3, 'gateway',"
-                    " 'system', 'gateway.gap', 'unknown', ?4, ?5, ?6, '{}',"
-                    " ?7)");
-    if (st == NULL) {
-        return sqlite3_errcode(db->db);
+    b = db->bulk;
+
+    bulk_row(b, BULK_EVENT);
+    bulk_id(b, g->id);
+    bulk_static(b, SCHEMA_PROVIDER_KEY);
+    bulk_static(b, db->sandbox);
+    bulk_static(b, db->instance);
+    bulk_static(b, "gateway");
+    bulk_static(b, "system");
+
+    /* actor, thread, run, correlation */
+    for (i = 0; i < 4; i++) {
+        bulk_null(b);
     }
 
-    store_bind_id(st, 1, g->id);
-    sqlite3_bind_text(st, 2, db->sandbox, -1, SQLITE_STATIC);
-    sqlite3_bind_text(st, 3, db->instance, -1, SQLITE_STATIC);
-    store_bind_time(st, 4, g->from);
-    store_bind_time(st, 5, g->to);
-    sqlite3_bind_int64(st, 6, (sqlite3_int64) ((g->to - g->from) / 1000));
-    store_bind_text(st, 7, result);
-
-    return store_run(st);
+    bulk_static(b, "gateway.gap");
+    bulk_static(b, "unknown");
+    bulk_time(b, g->from);
+    bulk_time(b, g->to);
+    bulk_int(b, (int64_t) ((g->to - g->from) / 1000));
+    bulk_static(b, "{}");
+    bulk_text(b, result);
 }
 
 
@@ -108,22 +111,18 @@ rows_gap_write(store_db_t *db, const rows_gap_t *g, uint64_t cursor)
         return SQLITE_NOMEM;
     }
 
-    rc = rows_gap_event(db, g, sb_str(result.data, result.len));
+    rows_gap_event(db, g, sb_str(result.data, result.len));
     sb_buf_free(&result);
 
-    if (rc != SQLITE_OK) {
-        return rc;
-    }
-
-    rows_try(rc, rows_record(db, g->id, cursor));
+    rows_record(db, g->id, cursor);
     rows_try(rc, rows_gap_facts(db, g, cursor));
 
     sb_uuid_text(id, g->id);
     (void) snprintf(text, sizeof(text), "%s:created", id);
-    rows_try(rc, rows_change(db, text, g->id, "created", g->from));
+    rows_change(db, text, g->id, "created", g->from);
 
     (void) snprintf(text, sizeof(text), "%s:completed:unknown", id);
-    rows_try(rc, rows_change(db, text, g->id, "completed", g->to));
+    rows_change(db, text, g->id, "completed", g->to);
 
     db->nfolds = 0;
 

@@ -40,41 +40,34 @@ typedef struct {
 static const char  *rows_streams[] = { "stdout", "stderr" };
 
 
-static int
+static void
 rows_run_end(rows_out_t *o)
 {
-    sqlite3_stmt  *st;
+    bulk_t  *b;
 
     if (o->run.stream == -1) {
-        return SQLITE_OK;
+        return;
     }
 
-    st = store_stmt(o->db, ROWS_RUN, "insert into gateway_output(event_id, ord,"
-                    " stream, chunk_index, offset, length, at, cursor)"
-                    " values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
-    if (st == NULL) {
-        return sqlite3_errcode(o->db->db);
-    }
+    b = o->db->bulk;
 
-    store_bind_id(st, 1, o->op->id);
-    sqlite3_bind_int64(st, 2, o->op->ord++);
-    sqlite3_bind_text(st, 3, rows_streams[o->run.stream], -1, SQLITE_STATIC);
-    sqlite3_bind_int64(st, 4, o->run.index);
-    sqlite3_bind_int64(st, 5, (sqlite3_int64) o->run.offset);
-    sqlite3_bind_int64(st, 6, (sqlite3_int64) o->run.len);
-    store_bind_time(st, 7, o->run.at_us);
-    sqlite3_bind_int64(st, 8, (sqlite3_int64) o->run.cursor);
+    bulk_row(b, BULK_RUN);
+    bulk_id(b, o->op->id);
+    bulk_int(b, o->op->ord++);
+    bulk_static(b, rows_streams[o->run.stream]);
+    bulk_int(b, o->run.index);
+    bulk_int(b, (int64_t) o->run.offset);
+    bulk_int(b, (int64_t) o->run.len);
+    bulk_time(b, o->run.at_us);
+    bulk_int(b, (int64_t) o->run.cursor);
 
     o->run.stream = -1;
-
-    return store_run(st);
 }
 
 
 static int
 rows_change_end(rows_out_t *o)
 {
-    int   rc;
     char  id[SB_UUID_LEN + 1], *text;
 
     if (o->nnames == 0) {
@@ -91,43 +84,34 @@ rows_change_end(rows_out_t *o)
     (void) sprintf(text, "%s:output:%.*s", id, (int) o->names.len,
                    o->names.data);
 
-    rc = rows_change(o->db, text, o->op->id, "output_appended", sb_now_us());
+    rows_change(o->db, text, o->op->id, "output_appended", sb_now_us());
 
     free(text);
     o->names.len = 0;
     o->nnames = 0;
 
-    return rc;
+    return SQLITE_OK;
 }
 
 
 static int
 rows_chunk_end(rows_out_t *o, int stream)
 {
-    int            rc;
-    sqlite3_stmt  *st;
+    bulk_t  *b;
 
     if (o->chunk[stream].len == 0) {
         return SQLITE_OK;
     }
 
-    st = store_stmt(o->db, ROWS_CHUNK_ADD, "insert into command_output_chunks"
-                    "(event_id, stream, chunk_index, data, encoding,"
-                    " original_size, created_at)"
-                    " values(?1, ?2, ?3, ?4, 'identity', ?5, ?6)");
-    if (st == NULL) {
-        return sqlite3_errcode(o->db->db);
-    }
+    b = o->db->bulk;
 
-    store_bind_id(st, 1, o->op->id);
-    sqlite3_bind_text(st, 2, rows_streams[stream], -1, SQLITE_STATIC);
-    sqlite3_bind_int64(st, 3, o->op->chunk[stream]);
-    sqlite3_bind_blob(st, 4, o->chunk[stream].data,
-                      (int) o->chunk[stream].len, SQLITE_STATIC);
-    sqlite3_bind_int64(st, 5, (sqlite3_int64) o->chunk[stream].len);
-    store_bind_time(st, 6, o->chunk[stream].at_us);
-
-    rows_try(rc, store_run(st));
+    bulk_row(b, BULK_CHUNK);
+    bulk_id(b, o->op->id);
+    bulk_static(b, rows_streams[stream]);
+    bulk_int(b, o->op->chunk[stream]);
+    bulk_blob(b, o->chunk[stream].data, o->chunk[stream].len);
+    bulk_int(b, (int64_t) o->chunk[stream].len);
+    bulk_time(b, o->chunk[stream].at_us);
 
     if (sb_buf_printf(&o->names, "%s%s:%lld", o->nnames ? "," : "",
                       rows_streams[stream],
@@ -161,7 +145,7 @@ rows_piece(rows_out_t *o, int stream, sb_str_t data, uint64_t at_us,
             || o->run.index != o->op->chunk[stream]
             || at_us > o->run.at_us + ROWS_RUN_US)
         {
-            rows_try(rc, rows_run_end(o));
+            rows_run_end(o);
 
             o->run.stream = stream;
             o->run.index = o->op->chunk[stream];
@@ -182,7 +166,7 @@ rows_piece(rows_out_t *o, int stream, sb_str_t data, uint64_t at_us,
         data.len -= n;
 
         if (o->chunk[stream].len == ROWS_CHUNK) {
-            rows_try(rc, rows_run_end(o));
+            rows_run_end(o);
             rows_try(rc, rows_chunk_end(o, stream));
         }
     }
@@ -267,9 +251,7 @@ rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
         return SQLITE_OK;
     }
 
-    if (rc == SQLITE_OK) {
-        rc = rows_run_end(o);
-    }
+    rows_run_end(o);
 
     if (rc == SQLITE_OK) {
         rc = rows_chunk_end(o, 0);

@@ -2,23 +2,20 @@
 
 #include "rows_end.h"
 
+#include "digest.h"
+
 #include <stdio.h>
 
 
 static int
 rows_command(store_db_t *db, rows_op_t *op, const facts_t *t,
-    const rows_end_t *end, bool insert)
+    const rows_end_t *end)
 {
     int            rc;
     sb_str_t       v;
     sqlite3_stmt  *st;
-    const sb_op_t *known;
 
-    known = insert ? rows_known(t->v[SB_T_TYPE]) : NULL;
-
-    if (facts_has(t, SB_T_COMMAND)
-        || (known && (known->flags & SB_OPF_COMMAND)))
-    {
+    if (facts_has(t, SB_T_COMMAND)) {
         st = store_stmt(db, ROWS_COMMAND, "insert into command_executions("
                 "event_id, command, cwd, timeout_ms) values(?1, ?2, ?3, ?4)"
                 " on conflict(event_id) do update set"
@@ -97,30 +94,27 @@ rows_change_type(sb_str_t type)
 }
 
 
-static void
-rows_bind_hash(sqlite3_stmt *st, int n, sb_str_t hash)
+/* Hexadecimal digits of a digest, which must have room for 65; NULL data
+ * without one. */
+static sb_str_t
+rows_hash(char text[65], sb_str_t hash)
 {
-    char        text[65];
-    unsigned    i;
-
-    static const char  hex[] = "0123456789abcdef";
-
     if (hash.len != 32) {
-        return;
+        return sb_str(NULL, 0);
     }
 
-    for (i = 0; i < 32; i++) {
-        text[2 * i] = hex[(unsigned char) hash.data[i] >> 4];
-        text[2 * i + 1] = hex[hash.data[i] & 15];
-    }
+    sb_hex(text, (const uint8_t *) hash.data, 32);
 
-    sqlite3_bind_text(st, n, text, 64, SQLITE_TRANSIENT);
+    return sb_str(text, 64);
 }
 
 
 static void
 rows_bind_file(sqlite3_stmt *st, const facts_file_t *f)
 {
+    char      text[65];
+    sb_str_t  hash;
+
     if (f->old_path.len) {
         store_bind_text(st, 4, f->old_path);
     }
@@ -129,13 +123,143 @@ rows_bind_file(sqlite3_stmt *st, const facts_file_t *f)
         sqlite3_bind_int64(st, 5, f->size);
     }
 
-    rows_bind_hash(st, 6, f->sha256);
+    hash = rows_hash(text, f->sha256);
+    store_bind_text(st, 6, hash);
 
     if (f->mode >= 0) {
         sqlite3_bind_int64(st, 7, f->mode);
     }
 
     sqlite3_bind_int64(st, 8, (sqlite3_int64) f->flags);
+}
+
+
+static void
+rows_insert_command(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_end_t *end)
+{
+    bulk_t         *b;
+    sb_str_t        v;
+    const sb_op_t  *known;
+
+    known = rows_known(t->v[SB_T_TYPE]);
+
+    if (!facts_has(t, SB_T_COMMAND)
+        && (known == NULL || !(known->flags & SB_OPF_COMMAND)))
+    {
+        return;
+    }
+
+    b = db->bulk;
+
+    bulk_row(b, BULK_COMMAND);
+    bulk_id(b, op->id);
+    v = t->v[SB_T_COMMAND];
+    bulk_text(b, v.data ? v : sb_lit(""));
+    v = t->v[SB_T_CWD];
+    bulk_text(b, v.data ? v : sb_lit(""));
+
+    if (facts_int(t, SB_T_TIMEOUT_MS, -1) >= 0) {
+        bulk_int(b, facts_int(t, SB_T_TIMEOUT_MS, 0));
+
+    } else {
+        bulk_null(b);
+    }
+
+    if (facts_has(t, SB_T_EXIT_CODE)) {
+        bulk_int(b, facts_int(t, SB_T_EXIT_CODE, 0));
+
+    } else {
+        bulk_null(b);
+    }
+
+    bulk_text(b, t->v[SB_T_COMMAND_ID]);
+    bulk_int(b, end ? end->complete : true);
+    bulk_static(b, end ? end->storage : "complete");
+}
+
+
+static void
+rows_insert_file(store_db_t *db, rows_op_t *op, const facts_file_t *f)
+{
+    char     hash[65];
+    bulk_t  *b;
+
+    b = db->bulk;
+
+    bulk_row(b, BULK_FILE);
+    bulk_id(b, op->id);
+    bulk_int(b, op->nfiles++);
+    bulk_text(b, f->path);
+    bulk_text(b, f->old_path.len ? f->old_path : sb_str(NULL, 0));
+
+    if (f->size >= 0) {
+        bulk_int(b, f->size);
+
+    } else {
+        bulk_null(b);
+    }
+
+    bulk_text(b, rows_hash(hash, f->sha256));
+
+    if (f->mode >= 0) {
+        bulk_int(b, f->mode);
+
+    } else {
+        bulk_null(b);
+    }
+
+    bulk_int(b, (int64_t) f->flags);
+}
+
+
+void
+rows_insert_side(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_end_t *end)
+{
+    bool           done;
+    char           hash[65];
+    size_t         i;
+    bulk_t        *b;
+    facts_file_t  *f;
+
+    rows_insert_command(db, op, t, end);
+
+    if (t->nfiles == 0) {
+        return;
+    }
+
+    b = db->bulk;
+    f = &t->files[0];
+    done = end && sb_eq(end->status, sb_lit("succeeded"));
+
+    if (done && facts_int(t, SB_T_HTTP_STATUS, 0) == 200
+        && t->v[SB_T_SHA256].len == 32)
+    {
+        /* the whole file passed in the answer */
+        f->size = facts_int(t, SB_T_BYTES_OUT, f->size);
+        f->sha256 = t->v[SB_T_SHA256];
+    }
+
+    bulk_row(b, BULK_FILE_OPERATION);
+    bulk_id(b, op->id);
+    bulk_text(b, f->path);
+    bulk_text(b, f->old_path.len ? f->old_path : sb_str(NULL, 0));
+    bulk_text(b, rows_change_type(t->v[SB_T_TYPE].len ? t->v[SB_T_TYPE]
+                                                      : sb_lit("unknown")));
+
+    if (done && f->size >= 0) {
+        bulk_int(b, f->size);
+
+    } else {
+        bulk_null(b);
+    }
+
+    bulk_text(b, done ? rows_hash(hash, f->sha256) : sb_str(NULL, 0));
+
+    for (i = 0; i < t->nfiles; i++) {
+        rows_insert_file(db, op, &t->files[i]);
+    }
 }
 
 
@@ -299,19 +423,19 @@ rows_file_after(store_db_t *db, rows_op_t *op, const facts_t *t)
 
 int
 rows_side(store_db_t *db, rows_op_t *op, const facts_t *t,
-    const rows_end_t *end, bool insert)
+    const rows_end_t *end)
 {
     int     rc;
     bool    found;
     size_t  i;
 
-    rows_try(rc, rows_command(db, op, t, end, insert));
+    rows_try(rc, rows_command(db, op, t, end));
 
     for (i = 0; i < t->nfiles; i++) {
 
         found = false;
 
-        if (!insert && op->nfiles) {
+        if (op->nfiles) {
             rows_try(rc, rows_file_again(db, op, &t->files[i], &found));
         }
 

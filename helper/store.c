@@ -23,7 +23,9 @@
  */
 static const char  store_settings[] =
     "pragma ignore_check_constraints = on;"
-    "pragma foreign_keys = off;";
+    "pragma foreign_keys = off;"
+    "pragma cache_size = -2048;"
+    "pragma wal_autocheckpoint = 4000;";
 
 
 /*
@@ -82,8 +84,9 @@ store_new(const char *base, unsigned handles, bool plain)
     s->handles = handles;
     stats_set(STATS_HANDLES_MAX, handles);
     s->vfs = plain ? store_plain_vfs() : NULL;
+    s->bulk = bulk_new();
 
-    if (s->base == NULL || (plain && s->vfs == NULL)) {
+    if (s->base == NULL || s->bulk == NULL || (plain && s->vfs == NULL)) {
         store_free(s);
         return NULL;
     }
@@ -105,6 +108,7 @@ store_free(store_t *s)
 
     store_untidy_free(s);
     store_make_free(s);
+    bulk_free(s->bulk);
     table_free(&s->open);
     free(s->base);
     free(s);
@@ -199,6 +203,10 @@ store_drop(store_t *s, store_db_t *db)
         (void) sqlite3_finalize(db->stmts[i]);
     }
 
+    for (i = 0; i < BULK_TABLES; i++) {
+        (void) sqlite3_finalize(db->bulk_stmts[i]);
+    }
+
     if (db->dirty && store_untidy_add(s, db->dir)) {
         /* a checkpoint would wait for the disk, twice: many at once later
          * (store_tidy) wait as long as one */
@@ -285,6 +293,7 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
     }
 
     db->nstmts = STORE_STMTS;
+    db->bulk = s->bulk;
     store_link(s, db);
     stats_set(STATS_HANDLES, s->open.count);
 
@@ -299,6 +308,10 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
 
     if (*rc == SQLITE_OK) {
         *rc = sqlite3_exec(db->db, store_settings, NULL, NULL, NULL);
+    }
+
+    if (*rc == SQLITE_OK) {
+        *rc = bulk_attach(s->bulk, db->db);
     }
 
     if (*rc == SQLITE_OK) {
@@ -581,16 +594,23 @@ store_begin(store_db_t *db)
 
 
 int
+store_flush(store_db_t *db)
+{
+    return bulk_flush(db->bulk, db->db, db->bulk_stmts);
+}
+
+
+int
 store_commit(store_db_t *db, uint64_t applied)
 {
     int            rc;
     uint64_t       began;
     sqlite3_stmt  *st;
 
-    rc = SQLITE_OK;
     began = sb_now_us();
+    rc = store_flush(db);
 
-    if (applied > db->applied) {
+    if (rc == SQLITE_OK && applied > db->applied) {
         st = store_stmt(db, 0, "insert or replace into gateway_state(key,"
                         " value) values('applied_cursor', ?1)");
         if (st == NULL) {
@@ -635,6 +655,7 @@ store_rollback(store_db_t *db)
         }
     }
 
+    bulk_clear(db->bulk);
     (void) sqlite3_exec(db->db, "rollback", NULL, NULL, NULL);
     db->in_tx = false;
     (void) store_load(db);

@@ -6,6 +6,7 @@
 #ifndef STORE_H_INCLUDED
 #define STORE_H_INCLUDED
 
+#include "bulk.h"
 #include "schema.h"
 #include "table.h"
 
@@ -43,6 +44,8 @@ struct store_db_s {
     sqlite3        *db;
     sqlite3_stmt  **stmts;
     unsigned        nstmts;
+    bulk_t         *bulk;           /* of the store: rows to be inserted */
+    sqlite3_stmt   *bulk_stmts[BULK_TABLES];
 
     char           *sandbox;        /* identity, from history_meta */
     char           *instance;
@@ -91,7 +94,10 @@ int store_load(store_db_t *db);
 int store_cascades(store_db_t *db, bool on);
 
 int store_begin(store_db_t *db);
-/* Notes the cursor and commits; rolls back on failure. */
+/* Inserts the rows that are queued. */
+int store_flush(store_db_t *db);
+/* Inserts what is queued, notes the cursor and commits; rolls back on failure.
+ */
 int store_commit(store_db_t *db, uint64_t applied);
 /* Rolls back and reads again what was known. */
 void store_rollback(store_db_t *db);

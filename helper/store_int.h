@@ -13,6 +13,7 @@ struct store_s {
     const char  *vfs;
     unsigned     handles;
     table_t      open;
+    bulk_t      *bulk;
     store_db_t  *first, *last;
     table_t      untidy;            /* closed with a log, by directory */
     uint8_t     *image;             /* of a new file; sqlite3_free() */
