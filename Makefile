@@ -164,7 +164,14 @@ $(B)/t/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/run_seeds.c $(B)/t/libhelper.a $(B)/t
 # our JSON reader is held against one that nobody here wrote
 %/fuzz_json_yajl: FUZZ_LIBS = -lyajl
 
-unit: $(unit_bin)
+# What tests load into a process to make it fail.
+shims = $(patsubst t/fault/%.c,$(B)/t/%.so,$(wildcard t/fault/shim_*.c))
+
+$(B)/t/shim_%.so: t/fault/shim_%.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) $(OPT) -fPIC -fno-builtin -shared -o $@ $<
+
+unit: $(unit_bin) $(shims)
 fuzz: $(fuzz_bin)
 
 # The same targets for clang's libFuzzer, which is what make soak runs.

@@ -5,6 +5,7 @@
  */
 
 #include "history_api.h"
+#include "history_memory.h"
 #include "history_people.h"
 #include "history_text.h"
 
@@ -56,8 +57,30 @@ history_main_usage(void)
 }
 
 
+static int history_main(int argc, char **argv);
+
+
 int
 main(int argc, char **argv)
+{
+    int  status;
+
+    history_memory_watch();
+
+    status = history_main(argc, argv);
+
+    if (status == 0 && history_memory_short()) {
+        fputs("sandbox-history: out of memory: what was printed may not be"
+              " all, try again when there is more\n", stderr);
+        return 1;
+    }
+
+    return status;
+}
+
+
+static int
+history_main(int argc, char **argv)
 {
     int                       first;
     const char               *name;

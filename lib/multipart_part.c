@@ -304,6 +304,8 @@ sb_mp_part_end(sb_multipart_t *m)
 sb_rc_t
 sb_mp_content(sb_multipart_t *m, const char *p, size_t n)
 {
+    sb_rc_t  rc;
+
     if (n == 0) {
         return SB_OK;
     }
@@ -312,11 +314,14 @@ sb_mp_content(sb_multipart_t *m, const char *p, size_t n)
         sb_sha256_add(m->sha, p, n);
         m->files[m->nfile - 1].size += n;
 
-    } else if (m->part == SB_MP_META
-               && sb_buf_add(&m->meta, p, n) != SB_OK)
-    {
-        return sb_mp_fail(m, SB_LIMIT, "A metadata part is too long: it should "
-                          "hold a path, an owner, a group and a mode only.");
+    } else if (m->part == SB_MP_META) {
+        rc = sb_buf_add(&m->meta, p, n);
+
+        if (rc != SB_OK) {
+            return sb_mp_fail(m, rc, "A metadata part is too long: it should "
+                              "hold a path, an owner, a group and a mode "
+                              "only.");
+        }
     }
 
     return SB_OK;
