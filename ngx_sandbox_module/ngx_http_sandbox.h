@@ -63,6 +63,9 @@
     sb_frame_put(w, tag, sb_str((text), ngx_strlen((text))))
 
 
+typedef struct ngx_http_sandbox_port_listen_s  ngx_http_sandbox_port_listen_t;
+
+
 /* one per nginx: http level */
 
 typedef struct {
@@ -88,6 +91,15 @@ typedef struct {
     ngx_uint_t        peer_upstreams;   /* upstream blocks whose balancer is
                                            ours */
     ngx_array_t      *peers;            /* of ngx_http_sandbox_peer_t */
+
+    ngx_http_sandbox_port_listen_t
+                     *port_listen;      /* sandbox_port_listen */
+    ngx_str_t         port_host;        /* sandbox_port_host without "*.",
+                                           empty: no names of their own */
+    ngx_uint_t        port_locations;   /* that it serves */
+    size_t            port_zone_size;
+    time_t            port_lifetime;
+    ngx_shm_zone_t   *port_zone;        /* tickets */
 } ngx_http_sandbox_main_conf_t;
 
 
@@ -138,6 +150,7 @@ typedef struct {
     off_t                         capture_limit;
     size_t                        body_limit;
     ngx_msec_t                    timeout;
+    ngx_http_sandbox_port_listen_t  *port_listen;   /* it is the listener */
 
     ngx_http_complex_value_t     *actor_type;
     ngx_http_complex_value_t     *actor_id;
@@ -181,6 +194,13 @@ typedef struct {
     const sb_op_t                *op;           /* route.op, then refined */
     sb_rc_t                       route_rc;
     ngx_uint_t                    mode;         /* recording of this one */
+
+    ngx_str_t                     target;       /* what route was read of:
+                                                   the client's own, or on the
+                                                   user-port listener the
+                                                   carrier's */
+    ngx_str_t                     port_target;  /* there: the client's own */
+    ngx_str_t                     ticket;
 
     /* who */
     const sb_token_t             *token;
@@ -252,6 +272,8 @@ typedef struct {
     unsigned                      last:1;       /* the whole answer passed */
     unsigned                      multipart_bad:1;
     unsigned                      upgrade:1;    /* asks for a WebSocket */
+    unsigned                      port_listener:1;
+    unsigned                      ticket_used:1;
 } ngx_http_sandbox_ctx_t;
 
 
@@ -263,6 +285,10 @@ ngx_int_t ngx_http_sandbox_access_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_precontent_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_log_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_redirect_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_sandbox_port_handler(ngx_http_request_t *r);
+/* Reads ctx->target. */
+ngx_int_t ngx_http_sandbox_route(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 /* The context of a request, also after an internal redirect; NULL when the
  * request is none of ours. */
 ngx_http_sandbox_ctx_t *ngx_http_sandbox_get_ctx(ngx_http_request_t *r);
@@ -465,6 +491,19 @@ char *ngx_http_sandbox_conf_record(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_sandbox_conf_history(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+/* ngx_http_sandbox_port_conf.c: the listener for user ports */
+char *ngx_http_sandbox_conf_port_listen(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_sandbox_conf_port_host(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_sandbox_conf_ports(ngx_conf_t *cf,
+    ngx_http_sandbox_main_conf_t *mcf);
+/* The address at which a browser opens a user port, with a ticket for e
+ * (sandbox, port, actor, row; the caller has judged the role) in it.
+ * NGX_DECLINED: there is no listener. */
+ngx_int_t ngx_http_sandbox_port_open(ngx_http_request_t *r,
+    sb_endpoint_token_t *e, ngx_str_t *url);
+
 /* Keeps the names of the server block: nginx's own list ends with the reading
  * of the configuration. */
 char *ngx_http_sandbox_conf_names(ngx_conf_t *cf,

@@ -3,12 +3,16 @@
 
 
 #include "ngx_http_sandbox_api.h"
+#include "ngx_http_sandbox_port.h"
 
 
 ngx_http_sandbox_api_route_t  ngx_http_sandbox_api_routes[] = {
 
     { "GET", "health", SB_ROLE_VIEWER, NGX_HTTP_SANDBOX_API_PUBLIC,
       ngx_http_sandbox_api_health },
+
+    { "POST", "sandboxes/{id}/ports/{port}", SB_ROLE_OPERATOR, 0,
+      ngx_http_sandbox_port_api },
 
     /* what is not above: the helper's table says what there is */
     { "*", "**", SB_ROLE_VIEWER, 0,

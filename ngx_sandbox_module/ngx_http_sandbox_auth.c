@@ -321,7 +321,8 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
-    may_state = ctx->token && ctx->token->states_actors;
+    may_state = ctx->token && ctx->token->states_actors
+                && !ctx->port_listener;
     stated = 0;
     seen = 0;
     ngx_str_null(&trace);
@@ -486,8 +487,16 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     ctx->identity.data = p;
 
-    p = ctx->endpoint.row ? ngx_cpymem(p, "endpoint:", sizeof("endpoint:") - 1)
-                          : ngx_cpymem(p, "token:", sizeof("token:") - 1);
+    if (ctx->port_listener) {
+        p = ngx_cpymem(p, "ticket:", sizeof("ticket:") - 1);
+
+    } else if (ctx->endpoint.row) {
+        p = ngx_cpymem(p, "endpoint:", sizeof("endpoint:") - 1);
+
+    } else {
+        p = ngx_cpymem(p, "token:", sizeof("token:") - 1);
+    }
+
     p = ngx_cpymem(p, token_id.data, token_id.len);
 
     if (stated) {

@@ -5,6 +5,7 @@
 
 
 #include "ngx_http_sandbox_headers.h"
+#include "ngx_http_sandbox_port.h"
 
 
 /* a header that is put into requests; its hash is made when first used */
@@ -181,6 +182,10 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
 
     ngx_http_sandbox_hop_by_hop(r);
 
+    if (ngx_http_sandbox_cookie_strip(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     ngx_http_sandbox_each_header(r, part, h, i) {
 
         n = ngx_http_sandbox_header(&h[i], &twin);
@@ -256,11 +261,11 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
         }
     }
 
-    ctx->upstream_uri = r->unparsed_uri;
+    ctx->upstream_uri = ctx->target;
 
     if (ctx->road == NULL) {
 
-        if (r->headers_in.host == NULL
+        if (r->headers_in.host == NULL || ctx->port_listener
             || (lcf->upstream->tls && !ctx->ingress))
         {
             ctx->upstream_host = lcf->upstream->authority;
@@ -274,8 +279,8 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
 
     /* the raw rest of the request line behind the path that upstream named */
 
-    rest.data = r->unparsed_uri.data + ctx->route.rest;
-    rest.len = r->unparsed_uri.len - ctx->route.rest;
+    rest.data = ctx->target.data + ctx->route.rest;
+    rest.len = ctx->target.len - ctx->route.rest;
 
     p = ngx_pnalloc(r->pool, ctx->road->path.len + 1 + rest.len);
     if (p == NULL) {

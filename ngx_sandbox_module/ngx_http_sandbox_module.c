@@ -117,6 +117,34 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       offsetof(ngx_http_sandbox_main_conf_t, zone_size),
       NULL },
 
+    { ngx_string("sandbox_port_listen"),
+      NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_sandbox_conf_port_listen,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_port_host"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_sandbox_conf_port_host,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_port_lifetime"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, port_lifetime),
+      NULL },
+
+    { ngx_string("sandbox_port_zone"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, port_zone_size),
+      NULL },
+
     { ngx_string("sandbox_upstream"),
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
       ngx_http_sandbox_conf_upstream,
@@ -299,6 +327,8 @@ ngx_http_sandbox_create_main_conf(ngx_conf_t *cf)
     mcf->queue = NGX_CONF_UNSET_SIZE;
     mcf->zone_size = NGX_CONF_UNSET_SIZE;
     mcf->questions = NGX_CONF_UNSET_UINT;
+    mcf->port_zone_size = NGX_CONF_UNSET_SIZE;
+    mcf->port_lifetime = NGX_CONF_UNSET;
 
     return mcf;
 }
@@ -336,6 +366,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->body_limit = NGX_CONF_UNSET_SIZE;
     lcf->timeout = NGX_CONF_UNSET_MSEC;
     lcf->api_timeout = NGX_CONF_UNSET_MSEC;
+    lcf->port_listen = NGX_CONF_UNSET_PTR;
 
     return lcf;
 }
@@ -372,6 +403,7 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_msec_value(conf->timeout, prev->timeout, 2000);
     ngx_conf_merge_msec_value(conf->api_timeout, prev->api_timeout, 30000);
     ngx_conf_merge_str_value(conf->public, prev->public, "");
+    ngx_conf_merge_ptr_value(conf->port_listen, prev->port_listen, NULL);
 
     if (conf->api_key.data == NULL) {
         conf->api_key = prev->api_key;
@@ -457,6 +489,17 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     mcf->locations++;
 
+    if (conf->port_listen) {
+        mcf->port_locations++;
+
+        if (conf->ingress->form != NGX_HTTP_SANDBOX_INGRESS_OFF) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "sandbox_port_listen and sandbox_ingress "
+                               "exclude each other in one location");
+            return NGX_CONF_ERROR;
+        }
+    }
+
     if (mcf->upstream_url.data == NULL) {
         mcf->upstream_url = conf->upstream->url;
         mcf->api_key_file = conf->api_key_file;
@@ -523,7 +566,9 @@ ngx_http_sandbox_postconfiguration(ngx_conf_t *cf)
         return NGX_OK;
     }
 
-    if (ngx_http_sandbox_endpoint_zone(cf, mcf) != NGX_CONF_OK) {
+    if (ngx_http_sandbox_endpoint_zone(cf, mcf) != NGX_CONF_OK
+        || ngx_http_sandbox_conf_ports(cf, mcf) != NGX_CONF_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -548,6 +593,18 @@ ngx_http_sandbox_postconfiguration(ngx_conf_t *cf)
     }
 
     *h = ngx_http_sandbox_redirect_handler;
+
+    if (mcf->port_listen) {
+
+        /* comes before the one above: the last one is run first */
+
+        h = ngx_array_push(&cmcf->phases[NGX_HTTP_REWRITE_PHASE].handlers);
+        if (h == NULL) {
+            return NGX_ERROR;
+        }
+
+        *h = ngx_http_sandbox_port_handler;
+    }
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_ACCESS_PHASE].handlers);
     if (h == NULL) {

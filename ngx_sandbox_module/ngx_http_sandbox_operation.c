@@ -10,6 +10,7 @@
 
 
 #include "ngx_http_sandbox_headers.h"
+#include "ngx_http_sandbox_port.h"
 
 
 static ngx_http_sandbox_ctx_t *ngx_http_sandbox_make_ctx(
@@ -61,11 +62,10 @@ ngx_http_sandbox_get_ctx(ngx_http_request_t *r)
 static ngx_http_sandbox_ctx_t *
 ngx_http_sandbox_make_ctx(ngx_http_request_t *r)
 {
-    char                    *buf;
-    size_t                   size;
-    ngx_pool_cleanup_t      *cln;
-    ngx_http_cleanup_t      *hcln;
-    ngx_http_sandbox_ctx_t  *ctx;
+    ngx_pool_cleanup_t           *cln;
+    ngx_http_cleanup_t           *hcln;
+    ngx_http_sandbox_ctx_t       *ctx;
+    ngx_http_sandbox_loc_conf_t  *lcf;
 
     static sb_uuid7_t        generator;
     static ngx_pid_t         generator_pid;
@@ -103,25 +103,66 @@ ngx_http_sandbox_make_ctx(ngx_http_request_t *r)
     sb_uuid_text((char *) ctx->id_text, ctx->id);
 
     ctx->upgrade = ngx_http_sandbox_wants_upgrade(r);
+    ctx->target = r->unparsed_uri;
 
-    size = 2 * r->unparsed_uri.len + 64;
-    buf = ngx_pnalloc(r->pool, size);
-    if (buf == NULL) {
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    if ((lcf->port_listen && ngx_http_sandbox_port_enter(r, ctx) != NGX_OK)
+        || ngx_http_sandbox_route(r, ctx) != NGX_OK)
+    {
         return NULL;
     }
-
-    ngx_http_sandbox_ingress_route(r, ctx, buf, size);
-
-    if (ctx->route.op == NULL) {
-        ctx->route.op = sb_op_find(sb_lit("lifecycle.unknown"));
-    }
-
-    ctx->op = ctx->route.op;
 
     cln->handler = ngx_http_sandbox_cleanup;
     ngx_http_set_ctx(r, ctx, ngx_http_sandbox_module);
 
     return ctx;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_route(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
+{
+    char    *buf;
+    size_t   size;
+
+    size = 2 * ctx->target.len + 64;
+    buf = ngx_pnalloc(r->pool, size);
+    if (buf == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ctx->port_listener) {
+        ctx->route_rc = sb_route(&ctx->route,
+                                 ngx_http_sandbox_str(&r->method_name),
+                                 ngx_http_sandbox_str(&ctx->target),
+                                 ctx->upgrade, buf, size);
+
+    } else {
+        ngx_http_sandbox_ingress_route(r, ctx, buf, size);
+    }
+
+    if (ctx->route.op == NULL) {
+        ctx->route.op = sb_op_find(sb_lit("lifecycle.unknown"));
+    }
+
+    if (ctx->port_listener && !ctx->authenticated) {
+
+        /* of some port, nobody knows which; no path names a sandbox here */
+
+        ctx->route_rc = SB_OK;
+        ctx->route.op = sb_op_find(ctx->upgrade ? sb_lit("proxy.ws")
+                                                : sb_lit("proxy.http"));
+        ctx->route.surface = SB_SURFACE_PORT;
+        ctx->route.proxied = true;
+        ctx->route.sandbox.len = 0;
+        ctx->route.port = 0;
+        ctx->route.carrier_port = 0;
+    }
+
+    ctx->op = ctx->route.op;
+
+    return NGX_OK;
 }
 
 
@@ -172,6 +213,25 @@ ngx_http_sandbox_cleanup(void *data)
     sb_stream_free(ctx->stream);
     sb_answer_free(ctx->answer);
     sb_sha256_free(ctx->digest);
+}
+
+
+/* On the user-port listener the target is looked at before any rule that could
+ * log or rewrite it. */
+
+ngx_int_t
+ngx_http_sandbox_port_handler(ngx_http_request_t *r)
+{
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    if (!lcf->enable || lcf->port_listen == NULL || r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_sandbox_make_ctx(r) ? NGX_DECLINED
+                                        : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
@@ -350,15 +410,25 @@ static ngx_int_t
 ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     ngx_http_sandbox_loc_conf_t *lcf)
 {
-    sb_rc_t    rc;
-    ngx_str_t  path;
+    sb_rc_t     rc;
+    ngx_int_t   host, n;
+    ngx_str_t   path;
+
+    host = lcf->port_listen ? ngx_http_sandbox_port_host_allowed(r)
+                            : ngx_http_sandbox_host_allowed(r);
+
+    if (lcf->port_listen && host == NGX_OK
+        && ngx_http_sandbox_port_redeem(r, ctx) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
 
     ctx->mode = lcf->modes[sb_op_index(ctx->op)];
 
     path.data = (u_char *) ctx->route.path.data;
     path.len = ctx->route.path.len;
 
-    if (ngx_http_sandbox_ours(lcf, &r->unparsed_uri)
+    if (ngx_http_sandbox_ours(lcf, &ctx->target)
         || ngx_http_sandbox_ours(lcf, &path))
     {
         /* it would stand in records, logs and before the sandbox (C141) */
@@ -373,7 +443,7 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (ngx_http_sandbox_host_allowed(r) != NGX_OK) {
+    if (host != NGX_OK) {
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_MISDIRECTED_REQUEST,
                                        "GATEWAY_WRONG_HOST",
                                        "This gateway does not serve the host "
@@ -382,6 +452,20 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     }
 
     if (!ctx->authenticated) {
+
+        if (lcf->port_listen) {
+            return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_UNAUTHORIZED,
+                                           "GATEWAY_UNAUTHENTICATED",
+                                           ctx->ticket.data
+                                           ? "The ticket in the address has "
+                                             "been used, or is too old."
+                                           : "A user port is opened with a "
+                                             "ticket: POST /console/api/v1/"
+                                             "sandboxes/{id}/ports/{port} "
+                                             "names an address with one.",
+                                           NULL);
+        }
+
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_UNAUTHORIZED,
                                        "GATEWAY_UNAUTHENTICATED",
                                        "The gateway needs a token of its own: "
@@ -413,6 +497,14 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                                        "GATEWAY_AMBIGUOUS_REQUEST",
                                        "A header that says who acts occurs "
                                        "more than once.", NULL);
+    }
+
+    if (lcf->port_listen) {
+        n = ngx_http_sandbox_port_admit(r, ctx);
+
+        if (n != NGX_OK) {
+            return n;
+        }
     }
 
     if ((ctx->op->flags & (SB_OPF_JSON|SB_OPF_UPLOAD))

@@ -4,7 +4,7 @@
  */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_port.h"
 
 
 static ngx_int_t ngx_http_sandbox_envelope(ngx_http_request_t *r,
@@ -58,7 +58,10 @@ ngx_http_sandbox_refuse(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     ngx_str_t *details)
 {
     ngx_int_t                 rc;
+    ngx_str_t                *type;
     ngx_http_complex_value_t  cv;
+
+    static ngx_str_t  html = ngx_string("text/html; charset=utf-8");
 
     ctx->refused = 1;
 
@@ -67,6 +70,20 @@ ngx_http_sandbox_refuse(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     if (ngx_http_sandbox_envelope(r, ctx, code, message, details) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    type = &ngx_http_sandbox_json_type;
+
+    if (ctx->port_listener) {
+        rc = ngx_http_sandbox_port_page(r, ctx, status, message);
+
+        if (rc == NGX_ERROR) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (rc == NGX_OK) {
+            type = &html;
+        }
     }
 
     if ((status == NGX_HTTP_SERVICE_UNAVAILABLE
@@ -91,7 +108,7 @@ ngx_http_sandbox_refuse(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
     cv.value = ctx->refusal;
 
-    rc = ngx_http_send_response(r, status, &ngx_http_sandbox_json_type, &cv);
+    rc = ngx_http_send_response(r, status, type, &cv);
 
     ngx_http_finalize_request(r, rc);
 

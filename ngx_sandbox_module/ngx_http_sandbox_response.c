@@ -5,15 +5,16 @@
  */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_port.h"
 
 
 /* headers of an answer that do not pass */
 
 typedef struct {
     ngx_str_t    name;
-    char        *value;     /* only with this in the value */
-    ngx_uint_t   proxied;   /* only from sandboxes */
+    ngx_uint_t   cookie;    /* only one that is not the sandbox's to set */
+    ngx_uint_t   proxied;   /* 1: only from sandboxes; 2: of these not on an
+                               origin of its own */
 } ngx_http_sandbox_shield_t;
 
 
@@ -37,21 +38,21 @@ static ngx_uint_t ngx_http_sandbox_is_type(ngx_http_request_t *r,
 
 
 static ngx_http_sandbox_shield_t  ngx_http_sandbox_shields[] = {
-    { ngx_string("X-Operation-Id"), NULL, 0 },
-    { ngx_string("X-Correlation-Id"), NULL, 0 },
-    { ngx_string("X-Content-Type-Options"), NULL, 1 },
-    { ngx_string("Service-Worker-Allowed"), NULL, 1 },
-    { ngx_string("Clear-Site-Data"), NULL, 1 },
+    { ngx_string("X-Operation-Id"), 0, 0 },
+    { ngx_string("X-Correlation-Id"), 0, 0 },
+    { ngx_string("X-Content-Type-Options"), 0, 2 },
+    { ngx_string("Service-Worker-Allowed"), 0, 1 },
+    { ngx_string("Clear-Site-Data"), 0, 1 },
 
     /* would bind the whole host, or tell of requests to it */
-    { ngx_string("Strict-Transport-Security"), NULL, 1 },
-    { ngx_string("Alt-Svc"), NULL, 1 },
-    { ngx_string("NEL"), NULL, 1 },
-    { ngx_string("Report-To"), NULL, 1 },
-    { ngx_string("Reporting-Endpoints"), NULL, 1 },
+    { ngx_string("Strict-Transport-Security"), 0, 1 },
+    { ngx_string("Alt-Svc"), 0, 1 },
+    { ngx_string("NEL"), 0, 1 },
+    { ngx_string("Report-To"), 0, 1 },
+    { ngx_string("Reporting-Endpoints"), 0, 1 },
 
-    { ngx_string("Set-Cookie"), "sandbox_session", 1 },
-    { ngx_null_string, NULL, 0 }
+    { ngx_string("Set-Cookie"), 1, 1 },
+    { ngx_null_string, 0, 0 }
 };
 
 
@@ -170,10 +171,15 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 {
-    ngx_uint_t                  i;
-    ngx_list_part_t            *part;
-    ngx_table_elt_t            *h;
-    ngx_http_sandbox_shield_t  *s;
+    ngx_uint_t                     i, own;
+    ngx_list_part_t               *part;
+    ngx_table_elt_t               *h;
+    ngx_http_sandbox_shield_t     *s;
+    ngx_http_sandbox_main_conf_t  *mcf;
+
+    mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
+
+    own = ctx->port_listener && mcf->port_host.len;
 
     part = &r->headers_out.headers.part;
     h = part->elts;
@@ -197,19 +203,17 @@ ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
         for (s = ngx_http_sandbox_shields; s->name.len; s++) {
 
-            if (s->proxied && !ctx->route.proxied) {
+            if ((s->proxied && !ctx->route.proxied)
+                || (s->proxied == 2 && own))
+            {
                 continue;
             }
 
             if (h[i].key.len == s->name.len
                 && ngx_strncasecmp(h[i].key.data, s->name.data, s->name.len)
                    == 0
-                && (s->value == NULL
-                    || ngx_strlcasestrn(h[i].value.data,
-                                        h[i].value.data + h[i].value.len,
-                                        (u_char *) s->value,
-                                        ngx_strlen(s->value) - 1)
-                       != NULL))
+                && (!s->cookie
+                    || ngx_http_sandbox_cookie_foreign(&h[i].value)))
             {
                 h[i].hash = 0;
                 break;
@@ -219,6 +223,10 @@ ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     if (!ctx->route.proxied) {
         return NGX_OK;
+    }
+
+    if (own) {
+        return ngx_http_sandbox_port_shield(r);
     }
 
     if (ngx_http_sandbox_add_header(r, "Content-Security-Policy",

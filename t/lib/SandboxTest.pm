@@ -43,7 +43,8 @@ my @running;
 
 
 # Options (all may be left out):
-#   main, http, upstream, server, location   lines added at that place
+#   main, http, upstream, server, location   lines added at that place; http
+#                may be a sub that is given the object
 #   api          lines in the location of the console API
 #   locations    whole location blocks beside the intercepted one
 #   workers      number of worker processes (1)
@@ -198,6 +199,7 @@ sub conf_text {
 
     my %v = (main => '', http => '', upstream => '', server => '',
              location => '', locations => '', api => '', %$self, %o);
+    $v{http} = $v{http}->($self) if ref $v{http};
     my $user = $> == 0 ? 'user www-data;' : '';
     my $key = defined $v{api_key}
         ? "sandbox_api_key_file $v{dir}/etc/api-key;" : '';
