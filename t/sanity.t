@@ -172,7 +172,7 @@ is(scalar(glob $t->dir . '/data/history/*/history.sqlite3'), undef,
 
 $t = SandboxTest->new(helper => 0, conf => sub {
     my $c = shift;
-    $c =~ s/^\s*sandbox\w* [^;]*;\n//mg;
+    $c =~ s/^\s*sandbox\w*(?: [^;]*)?;\n//mg;
     $c =~ s/^\s*sandbox_peer;\n//mg;
     $c =~ s/\$sandbox_upstream_uri/\$request_uri/;
     $c =~ s/\$sandbox_upstream_host/\$http_host/;
