@@ -8,6 +8,9 @@
 #include <stdlib.h>
 
 
+#define SB_MP_CRS  128      /* in one piece of input */
+
+
 sb_multipart_t *
 sb_multipart_new(sb_str_t boundary, const sb_multipart_limits_t *limits)
 {
@@ -197,21 +200,50 @@ sb_mp_not_delimiter(sb_multipart_t *m)
 }
 
 
+/* A CR is rare in most files and found by memchr() at many bytes a step; in
+ * those where it is not, memmem() is the faster one. */
+static const char *
+sb_mp_find(sb_multipart_t *m, const char *p, const char *end)
+{
+    size_t       n = m->dlen;
+    unsigned     crs;
+
+    for (crs = 0; crs < SB_MP_CRS; crs++) {
+
+        if ((size_t) (end - p) < n) {
+            return NULL;
+        }
+
+        p = memchr(p, '\r', (size_t) (end - p) - n + 1);
+
+        if (p == NULL || memcmp(p, m->delim, n) == 0) {
+            return p;
+        }
+
+        p++;
+    }
+
+    return memmem(p, (size_t) (end - p), m->delim, n);
+}
+
+
 /* Finds the next delimiter, or the beginning of one at the end of the input.  A
  * CR occurs in it only at its beginning: so the last CR is the only place where
  * one may have begun. */
 static const char *
 sb_mp_search(sb_multipart_t *m, const char *p, const char *end)
 {
-    size_t       n = (size_t) (end - p);
+    size_t       n;
     const char  *q;
 
-    q = memmem(p, n, m->delim, m->dlen);
+    q = sb_mp_find(m, p, end);
 
     if (q) {
         m->matched = m->dlen;
         return q;
     }
+
+    n = (size_t) (end - p);
 
     if (n >= m->dlen) {
         p = end - m->dlen + 1;

@@ -270,7 +270,7 @@ sb_mp_part_begin(sb_multipart_t *m)
     if (m->part == SB_MP_META) {
         rc = sb_mp_reserve(m, m->nmeta);
 
-    } else if (m->part == SB_MP_FILE) {
+    } else if (m->part == SB_MP_FILE && !m->limits.no_digest) {
         m->sha = sb_sha256_new();
 
         if (m->sha == NULL) {
@@ -291,7 +291,7 @@ sb_mp_part_end(sb_multipart_t *m)
         return sb_mp_metadata_end(m);
     }
 
-    if (m->part == SB_MP_FILE) {
+    if (m->part == SB_MP_FILE && m->sha) {
         f = &m->files[m->nfile - 1];
         sb_sha256_final(m->sha, f->sha256);
         m->sha = NULL;
@@ -311,7 +311,11 @@ sb_mp_content(sb_multipart_t *m, const char *p, size_t n)
     }
 
     if (m->part == SB_MP_FILE) {
-        sb_sha256_add(m->sha, p, n);
+
+        if (m->sha) {
+            sb_sha256_add(m->sha, p, n);
+        }
+
         m->files[m->nfile - 1].size += n;
 
     } else if (m->part == SB_MP_META) {

@@ -148,6 +148,7 @@ typedef struct {
     ngx_array_t                  *record;       /* ngx_http_sandbox_record_t */
     u_char                       *modes;        /* by sb_op_index() */
     off_t                         capture_limit;
+    ngx_flag_t                    digest;       /* of files that pass */
     size_t                        body_limit;
     ngx_msec_t                    timeout;
     ngx_http_sandbox_port_listen_t  *port_listen;   /* it is the listener */
@@ -271,6 +272,7 @@ typedef struct {
     unsigned                      tapped:1;     /* header filter has run */
     unsigned                      last:1;       /* the whole answer passed */
     unsigned                      multipart_bad:1;
+    unsigned                      digests:1;    /* of its files are made */
     unsigned                      upgrade:1;    /* asks for a WebSocket */
     unsigned                      port_listener:1;
     unsigned                      ticket_used:1;

@@ -180,12 +180,14 @@ ngx_int_t
 ngx_http_sandbox_upload_start(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
-    sb_rc_t           rc;
-    sb_str_t          boundary;
-    ngx_str_t         type;
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    sb_rc_t                       rc;
+    sb_str_t                      boundary;
+    ngx_str_t                     type;
+    ngx_uint_t                    i;
+    ngx_list_part_t              *part;
+    ngx_table_elt_t              *h;
+    sb_multipart_limits_t         limits;
+    ngx_http_sandbox_loc_conf_t  *lcf;
 
     if (ctx->multipart || ctx->mode == NGX_HTTP_SANDBOX_OFF
         || r->headers_in.content_type == NULL)
@@ -221,7 +223,14 @@ ngx_http_sandbox_upload_start(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    ctx->multipart = sb_multipart_new(boundary, NULL);
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    ctx->digests = lcf->digest;
+
+    ngx_memzero(&limits, sizeof(sb_multipart_limits_t));
+    limits.no_digest = !lcf->digest;
+
+    ctx->multipart = sb_multipart_new(boundary, &limits);
 
     return ctx->multipart ? NGX_OK : NGX_ERROR;
 }

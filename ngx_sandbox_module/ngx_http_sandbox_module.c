@@ -215,6 +215,13 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       offsetof(ngx_http_sandbox_loc_conf_t, capture_limit),
       NULL },
 
+    { ngx_string("sandbox_digest"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, digest),
+      NULL },
+
     { ngx_string("sandbox_body_limit"),
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
       ngx_conf_set_size_slot,
@@ -363,6 +370,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->allow = NGX_CONF_UNSET_PTR;
     lcf->record = NGX_CONF_UNSET_PTR;
     lcf->capture_limit = NGX_CONF_UNSET;
+    lcf->digest = NGX_CONF_UNSET;
     lcf->body_limit = NGX_CONF_UNSET_SIZE;
     lcf->timeout = NGX_CONF_UNSET_MSEC;
     lcf->api_timeout = NGX_CONF_UNSET_MSEC;
@@ -397,6 +405,7 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               NGX_HTTP_SANDBOX_ENDPOINTS_REWRITE);
     ngx_conf_merge_ptr_value(conf->allow, prev->allow, NULL);
     ngx_conf_merge_ptr_value(conf->record, prev->record, NULL);
+    ngx_conf_merge_value(conf->digest, prev->digest, 1);
     ngx_conf_merge_off_value(conf->capture_limit, prev->capture_limit,
                              16 * 1024 * 1024);
     ngx_conf_merge_size_value(conf->body_limit, prev->body_limit, 1024 * 1024);

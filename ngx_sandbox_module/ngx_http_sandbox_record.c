@@ -510,7 +510,7 @@ ngx_http_sandbox_put_files(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
         if (f->has_file) {
             sb_frame_put_u64(w, SB_T_FILE_SIZE, f->size);
 
-            if (!ctx->multipart_bad) {
+            if (!ctx->multipart_bad && ctx->digests) {
                 sb_frame_put(w, SB_T_FILE_SHA256, sb_str(f->sha256, 32));
             }
         }

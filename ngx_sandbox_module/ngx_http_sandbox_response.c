@@ -367,7 +367,7 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (ctx->mode != NGX_HTTP_SANDBOX_OFF
+    if (ctx->mode != NGX_HTTP_SANDBOX_OFF && lcf->digest
         && ctx->upstream_status == NGX_HTTP_OK
         && sb_op_index(ctx->op) == SB_OP_FILE_READ)
     {

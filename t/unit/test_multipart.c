@@ -429,7 +429,7 @@ test_limits(void **state)
     /* files, metadata, heads: exactly the limit */
 
     for (i = 1; i <= 3; i++) {
-        sb_multipart_limits_t  limits = { i, 0, 0 };
+        sb_multipart_limits_t  limits = { .max_files = i };
 
         m = sb_multipart_new(sb_lit("B"), &limits);
         rc = sb_multipart_feed(m, good[1].body.data, good[1].body.len);
@@ -438,7 +438,7 @@ test_limits(void **state)
     }
 
     for (i = 12; i <= 14; i++) {
-        sb_multipart_limits_t  limits = { 0, i, 0 };
+        sb_multipart_limits_t  limits = { .max_metadata = i };
 
         m = sb_multipart_new(sb_lit("B"), &limits);
         rc = sb_multipart_feed(m, good[1].body.data, good[1].body.len);
@@ -447,7 +447,7 @@ test_limits(void **state)
     }
 
     for (i = 0; i < 2; i++) {
-        sb_multipart_limits_t  limits = { 0, 0, 0 };
+        sb_multipart_limits_t  limits = { 0 };
 
         limits.max_headers = strlen(FILE_("f")) - i;
 
