@@ -68,6 +68,11 @@ ngx_http_sandbox_body_ready(ngx_http_request_t *r)
                 /* such as a shell command that came by /code */
                 ctx->op = ctx->facts->op;
                 ctx->mode = lcf->modes[sb_op_index(ctx->op)];
+
+                if (!ctx->begun && !ctx->lost) {
+                    /* what it seemed to be is not recorded, what it is may be */
+                    ctx->admitted = 0;
+                }
             }
 
             if (ngx_http_sandbox_record_facts(r, ctx) != NGX_OK) {
