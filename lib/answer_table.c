@@ -22,6 +22,12 @@ static const sb_answer_row_t  error[] = {
     { NULL, SB_A_STR, NULL }
 };
 
+/* the words of a vault may repeat what it was given */
+static const sb_answer_row_t  vault_error[] = {
+    { "code", SB_A_CODE, "error_code" },
+    { NULL, SB_A_STR, NULL }
+};
+
 static const sb_answer_row_t  create[] = {
     { "id", SB_A_ID, "id" },
     { "status.state", SB_A_STATE, "state" },
@@ -197,7 +203,7 @@ sb_answer_rows(const sb_op_t *op, unsigned status)
     static size_t           found[SB_OP_COUNT];
 
     if (status >= 400) {
-        return error;
+        return strncmp(name, "vault.", 6) == 0 ? vault_error : error;
     }
 
     i = __atomic_load_n(&found[at], __ATOMIC_RELAXED);

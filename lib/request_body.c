@@ -212,12 +212,13 @@ sb_body_find(sb_request_ctx_t *c, const sb_member_t *members, sb_str_t key,
 
 /*
  * Sorted names: the keys of an object, or what the elements of an array are
- * called (the `name` of objects, texts themselves).  A value of another kind
+ * called (the `name` of objects, texts themselves if these are names).  A value
+ * of another kind
  * may hold secrets: it is dropped.
  */
 static sb_rc_t
 sb_body_names(sb_body_object_t *o, const char *as, const sb_jv_t *v,
-    sb_json_event_e kind, bool *ok)
+    sb_json_event_e kind, bool texts, bool *ok)
 {
     size_t          n = 0;
     sb_str_t       *names, name;
@@ -246,7 +247,7 @@ sb_body_names(sb_body_object_t *o, const char *as, const sb_jv_t *v,
 
         name = m->kind == SB_JSON_STRING ? m->text : sb_jv_str(m, "name");
 
-        if (name.len) {
+        if (name.len && (texts || m->kind != SB_JSON_STRING)) {
             names[n++] = name;
         }
     }
@@ -561,10 +562,13 @@ sb_body_member(sb_request_ctx_t *c, sb_body_object_t *o, const sb_member_t *m,
         break;
 
     case SB_M_NAMES:
-        return sb_body_names(o, as, v, SB_JSON_OPEN_OBJECT, ok);
+        return sb_body_names(o, as, v, SB_JSON_OPEN_OBJECT, true, ok);
 
     case SB_M_LIST:
-        return sb_body_names(o, as, v, SB_JSON_OPEN_ARRAY, ok);
+        return sb_body_names(o, as, v, SB_JSON_OPEN_ARRAY, true, ok);
+
+    case SB_M_NAMED:
+        return sb_body_names(o, as, v, SB_JSON_OPEN_ARRAY, false, ok);
 
     case SB_M_SIZE:
         return sb_body_size(o, as, v);
@@ -630,7 +634,11 @@ sb_body_object(sb_request_ctx_t *c, sb_body_object_t *o, const sb_jv_t *v)
         }
 
         if (i == SB_BODY_KNOWN) {
-            sb_request_drop(c, o->prefix, m->key);
+            /* what is misplaced in a vault may be a value, also as a name */
+
+            sb_request_drop(c, o->prefix,
+                            strncmp(c->route->op->name, "vault.", 6) == 0
+                            ? sb_lit("(unknown)") : m->key);
             continue;
         }
 

@@ -239,14 +239,14 @@ static const sb_member_t  isolated_run[] = {
 /* --- egress --------------------------------------------------------------- */
 
 static const sb_member_t  vault[] = {
-    { "credentials", SB_M_LIST, "credential_names", NULL },
-    { "bindings", SB_M_LIST, "binding_names", NULL },
+    { "credentials", SB_M_NAMED, "credential_names", NULL },
+    { "bindings", SB_M_NAMED, "binding_names", NULL },
     end
 };
 
 static const sb_member_t  vault_change[] = {
-    { "add", SB_M_LIST, NULL, NULL },
-    { "replace", SB_M_LIST, NULL, NULL },
+    { "add", SB_M_NAMED, NULL, NULL },
+    { "replace", SB_M_NAMED, NULL, NULL },
     { "delete", SB_M_LIST, NULL, NULL },
     end
 };

@@ -16,6 +16,7 @@ typedef enum {
     SB_M_METADATA,      /* kept; holds the names of a new sandbox */
     SB_M_NAMES,         /* object: its sorted keys only */
     SB_M_LIST,          /* array of objects or texts: their names only */
+    SB_M_NAMED,         /* array of objects: their names only */
     SB_M_SIZE,          /* text or any value: its size only */
     SB_M_SECRET,        /* never recorded */
     SB_M_PATH,          /* text: a file */
