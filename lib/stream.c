@@ -23,7 +23,9 @@ sb_stream_new(const sb_stream_handler_t *h)
 
     s->h = *h;
     s->time = -1;
+    s->count = -1;
     s->facts.execution_ms = -1;
+    s->facts.execution_count = -1;
     s->facts.exit_code = -1;
     s->result.max = SB_STREAM_RESULT;
 
@@ -59,6 +61,7 @@ sb_stream_begin(sb_stream_t *s)
     s->held_over = false;
     s->text_len = 0;
     s->time = -1;
+    s->count = -1;
     s->len = 0;
     s->ename[0] = '\0';
     s->evalue[0] = '\0';
@@ -204,6 +207,10 @@ sb_stream_event(sb_stream_t *s)
 
     s->facts.events++;
 
+    if (s->count >= 0 && s->type != SB_TYPE_NONE) {
+        s->facts.execution_count = s->count;
+    }
+
     switch (s->type) {
 
     case SB_TYPE_STDOUT:
@@ -279,7 +286,7 @@ sb_stream_key_end(sb_stream_t *s)
     int  i;
 
     static const char *const  top[] = { "type", "text", "results", "error",
-        "execution_time", "code", "message", NULL };
+        "execution_time", "code", "message", "execution_count", NULL };
     static const char *const  sub[] = { "ename", "evalue", "traceback", NULL };
 
     if (s->depth == 1) {

@@ -41,6 +41,7 @@ typedef struct {
     bool             has_exit_code;
     int32_t          exit_code;         /* 4.3 */
     int64_t          execution_ms;      /* -1: not given */
+    int64_t          execution_count;   /* of a Jupyter kernel; -1: not given */
     char             ename[128];        /* NUL-terminated, cut */
     char             evalue[512];
     char             code[128];         /* of the typeless tail */

@@ -110,6 +110,11 @@ sb_stream_token_end(sb_stream_t *s)
         s->time = strtoll(s->token, NULL, 10);
     }
 
+    if (s->depth == 1 && s->top == SB_K_COUNT && t.len < 19) {
+        s->token[t.len] = '\0';
+        s->count = strtoll(s->token, NULL, 10);
+    }
+
     return true;
 }
 

@@ -49,7 +49,7 @@ typedef enum {
 typedef enum {
     SB_K_OTHER = 0,
     SB_K_TYPE, SB_K_TEXT, SB_K_RESULTS, SB_K_ERROR, SB_K_TIME, SB_K_CODE,
-    SB_K_MESSAGE,
+    SB_K_MESSAGE, SB_K_COUNT,
     SB_K_ENAME, SB_K_EVALUE, SB_K_TRACEBACK     /* inside of error */
 } sb_stream_key_e;
 
@@ -89,7 +89,7 @@ struct sb_stream_s {
     bool                 has_code, held, held_over, finished;
     uint64_t             text_len;      /* decoded bytes */
     char                 text_first;
-    int64_t              time;
+    int64_t              time, count;
 
     sb_stream_word_t     word;          /* what SB_SINK_WORD fills */
 

@@ -55,6 +55,8 @@
 /* of a command's text; what is longer is cut, its size stands beside it */
 #define NGX_HTTP_SANDBOX_COMMAND  (1024 * 1024)
 #define NGX_HTTP_SANDBOX_PIECE    16384
+/* of the results of one execution of code */
+#define NGX_HTTP_SANDBOX_RESULTS  (128 * 1024)
 
 #define ngx_http_sandbox_str(s)   sb_str((s)->data, (s)->len)
 
@@ -243,6 +245,9 @@ typedef struct {
     off_t                         bytes_out;
     off_t                         captured;
     off_t                         std_total[2];
+    sb_buf_t                      results;      /* of code: JSON, comma by
+                                                   comma; freed with the pool */
+    ngx_uint_t                    results_dropped;
     off_t                         output_dropped;
     off_t                         output_lost;
     ngx_str_t                     command_id;
@@ -386,6 +391,9 @@ void ngx_http_sandbox_record_command(ngx_http_sandbox_ctx_t *ctx);
 /* Keeps n bytes of stdout (fd 0) or stderr (1), up to the capture limit. */
 void ngx_http_sandbox_record_output(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t fd,
     const char *p, size_t n);
+/* Keeps one result of code, the JSON object of its forms. */
+void ngx_http_sandbox_record_result(ngx_http_sandbox_ctx_t *ctx, sb_str_t json,
+    ngx_uint_t whole);
 /* Sends what is kept of this operation; has to follow before the worker does
  * something else. */
 void ngx_http_sandbox_record_flush(ngx_http_sandbox_ctx_t *ctx);

@@ -211,6 +211,7 @@ ngx_http_sandbox_cleanup(void *data)
 
     sb_multipart_free(ctx->multipart);
     sb_stream_free(ctx->stream);
+    sb_buf_free(&ctx->results);
     sb_answer_free(ctx->answer);
     sb_sha256_free(ctx->digest);
 }

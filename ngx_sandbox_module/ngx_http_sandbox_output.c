@@ -97,6 +97,61 @@ ngx_http_sandbox_record_output(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t fd,
 }
 
 
+/*
+ * A result that is no JSON that a reader could take (cut, too deep, a text that
+ * upstream garbled) is kept as a string, and so shown for what it is.
+ */
+
+void
+ngx_http_sandbox_record_result(ngx_http_sandbox_ctx_t *ctx, sb_str_t json,
+    ngx_uint_t whole)
+{
+    size_t                        mark;
+    sb_rc_t                       rc;
+    sb_buf_t                     *b;
+    sb_jdoc_t                    *doc;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    static sb_json_limits_t       limits = { 32, NGX_HTTP_SANDBOX_RESULTS };
+
+    if (!ctx->begun) {
+        return;
+    }
+
+    lcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_sandbox_module);
+
+    if (lcf->capture_limit
+        && (off_t) json.len > lcf->capture_limit - ctx->captured)
+    {
+        ctx->results_dropped++;
+        return;
+    }
+
+    b = &ctx->results;
+    b->max = NGX_HTTP_SANDBOX_RESULTS;
+    mark = b->len;
+
+    doc = whole ? sb_jdoc_parse(json, &limits, NULL) : NULL;
+    rc = mark ? sb_buf_add_c(b, ',') : SB_OK;
+
+    if (rc == SB_OK) {
+        rc = doc ? sb_buf_add_str(b, json)
+                 : sb_json_write_str(b, sb_str(json.data,
+                                               sb_utf8_cut(json, json.len)));
+    }
+
+    sb_jdoc_free(doc);
+
+    if (rc != SB_OK) {
+        b->len = mark;
+        ctx->results_dropped++;
+        return;
+    }
+
+    ctx->captured += json.len;
+}
+
+
 static void
 ngx_http_sandbox_output_piece(void)
 {

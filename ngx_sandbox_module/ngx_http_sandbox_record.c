@@ -21,7 +21,7 @@ static void ngx_http_sandbox_put_files(sb_frame_writer_t *w,
 static void ngx_http_sandbox_put_answer(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_put_stream(sb_frame_writer_t *w,
-    const sb_stream_facts_t *s);
+    ngx_http_sandbox_ctx_t *ctx, const sb_stream_facts_t *s);
 static void ngx_http_sandbox_json_member(sb_buf_t *b, const char *key,
     const char *value);
 
@@ -560,7 +560,7 @@ ngx_http_sandbox_put_answer(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
             ngx_http_sandbox_put_text(w, SB_T_ERROR_CODE, s->code);
         }
 
-        ngx_http_sandbox_put_stream(w, s);
+        ngx_http_sandbox_put_stream(w, ctx, s);
         return;
     }
 
@@ -622,26 +622,37 @@ ngx_http_sandbox_put_answer(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
 }
 
 
-/* ename, evalue and the like of a stream that failed, and what was odd. */
+/* ename, evalue and the like of a stream that failed, results of code, and what
+ * was odd. */
 
 static void
-ngx_http_sandbox_put_stream(sb_frame_writer_t *w, const sb_stream_facts_t *s)
+ngx_http_sandbox_put_stream(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx,
+    const sb_stream_facts_t *s)
 {
+    size_t    mark;
     char      text[2048];
     sb_buf_t  b;
 
     if (s->end == SB_STREAM_COMPLETE && s->bad_frames == 0
-        && s->execution_ms < 0 && !s->incomplete_frame)
+        && s->execution_ms < 0 && s->execution_count < 0
+        && ctx->results.len == 0 && ctx->results_dropped == 0
+        && !s->incomplete_frame)
     {
         return;
     }
 
-    /* keys in canonical order (history format 15.2) */
-
     ngx_memzero(&b, sizeof(sb_buf_t));
-    b.data = text;
-    b.cap = sizeof(text);
-    b.max = sizeof(text) - 1;
+
+    if (ctx->results.len == 0) {
+        b.data = text;
+        b.cap = sizeof(text);
+        b.max = sizeof(text) - 1;
+
+    } else {
+        b.max = sizeof(text) + NGX_HTTP_SANDBOX_RESULTS;
+    }
+
+    /* keys in canonical order (history format 15.2) */
 
     (void) sb_buf_add_c(&b, '{');
 
@@ -653,6 +664,11 @@ ngx_http_sandbox_put_stream(sb_frame_writer_t *w, const sb_stream_facts_t *s)
     if (s->end == SB_STREAM_FAILED) {
         ngx_http_sandbox_json_member(&b, "ename", s->ename);
         ngx_http_sandbox_json_member(&b, "evalue", s->evalue);
+    }
+
+    if (s->execution_count >= 0) {
+        (void) sb_buf_printf(&b, "\"execution_count\":%lld,",
+                             (long long) s->execution_count);
     }
 
     if (s->execution_ms >= 0) {
@@ -668,9 +684,29 @@ ngx_http_sandbox_put_stream(sb_frame_writer_t *w, const sb_stream_facts_t *s)
         ngx_http_sandbox_json_member(&b, "message", s->message);
     }
 
+    mark = b.len;
+
+    if (ctx->results.len
+        && (sb_buf_add_str(&b, sb_lit("\"results\":[")) != SB_OK
+            || sb_buf_add(&b, ctx->results.data, ctx->results.len) != SB_OK
+            || sb_buf_add_str(&b, sb_lit("],")) != SB_OK))
+    {
+        b.len = mark;
+        ctx->results_dropped++;
+    }
+
+    if (ctx->results_dropped) {
+        (void) sb_buf_printf(&b, "\"results_dropped\":%llu,",
+                             (unsigned long long) ctx->results_dropped);
+    }
+
     if (b.len > 1) {
         b.data[b.len - 1] = '}';
         sb_frame_put(w, SB_T_RESULT, sb_str(b.data, b.len));
+    }
+
+    if (b.data != text) {
+        sb_buf_free(&b);
     }
 }
 

@@ -21,6 +21,8 @@ typedef struct {
 static void ngx_http_sandbox_stream_output(void *data, sb_std_e which,
     const char *p, size_t n, bool last);
 static void ngx_http_sandbox_stream_init(void *data, sb_str_t id);
+static void ngx_http_sandbox_stream_result(void *data, sb_str_t json,
+    bool whole);
 static ngx_int_t ngx_http_sandbox_taps(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
 static void ngx_http_sandbox_feed(ngx_http_request_t *r,
@@ -343,6 +345,7 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
         handler.output = ngx_http_sandbox_stream_output;
         handler.init = ngx_http_sandbox_stream_init;
+        handler.result = ngx_http_sandbox_stream_result;
         handler.data = ctx;
 
         ctx->stream = sb_stream_new(&handler);
@@ -579,6 +582,13 @@ ngx_http_sandbox_stream_output(void *data, sb_std_e which, const char *p,
     size_t n, bool last)
 {
     ngx_http_sandbox_record_output(data, which, p, n);
+}
+
+
+static void
+ngx_http_sandbox_stream_result(void *data, sb_str_t json, bool whole)
+{
+    ngx_http_sandbox_record_result(data, json, whole);
 }
 
 

@@ -159,6 +159,16 @@ for my $form ('header', 'old header', 'host', 'uri') {
         is($e->{operation_type}, 'egress.policy.get', "$name: nested");
         is($e->{wire}{port}, 18080, "$name: nested port");
 
+        my $value = $t->secret("vault-$N-value");
+        ($headers, $target) = in_form($form, $id, 18080, '/credential-vault',
+                                      $signed);
+        $r = $t->post($target, headers => $headers,
+            body => "{\"credentials\":[{\"name\":\"n1\",\"source\":"
+                    . "{\"value\":\"$value\"}}]}");
+        $e = passes("$name: a vault", $r, 'vault.create', $id, 18080,
+                    '/credential-vault');
+        like($e->{request_json}, qr/"n1"/, "$name: names only");
+
         # WebSockets: execd's terminal and a user port
         for my $case ([ 44772, '/pty/p1/ws', 'pty.open' ],
                       [ 8080, '/ws', 'proxy.ws' ])
