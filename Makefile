@@ -242,6 +242,10 @@ soak:
 # --- the two commands -------------------------------------------------------
 
 # With other options: make run ARGS='--upstream http://127.0.0.1:8090'
+$(B)/bench/load: bench/load.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_C) -o $@ $<
+
 DATA ?= data
 ARGS ?=
 JOBS ?= $(shell nproc)
@@ -249,7 +253,7 @@ build = +@$(MAKE) --no-print-directory -s $(if $(findstring -j,$(MAKEFLAGS)),,-j
 
 bench:
 	@.ci/deps bench
-	$(build) all
+	$(build) all $(B)/bench/load
 	@bench/run $(BENCH)
 
 deps:

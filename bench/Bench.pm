@@ -1,7 +1,7 @@
 package Bench;
 
 # One case of bench/run: an upstream, plain nginx, and the gateway in several
-# modes, measured in turn with wrk.
+# modes, measured in turn with wrk, or with load.c where wrk cannot.
 
 use strict;
 use warnings;
@@ -12,8 +12,16 @@ use List::Util qw(min max sum);
 use POSIX qw(sysconf _SC_CLK_TCK);
 use SandboxProcess;
 use SandboxTest;
+use Time::HiRes qw(sleep time);
 
 my $TICKS = sysconf(_SC_CLK_TCK);
+my $LOAD = "$SandboxProcess::BUILD/bench/load";
+
+# A round in which others used more of the processors than this is measured
+# again, so many times; $BUSY: it counts all the same.
+our $FOREIGN = 0.2;
+our $TRIES = 4;
+our $BUSY = 0;
 
 
 # A multipart upload of one file.
@@ -42,11 +50,28 @@ sub new {
         $self->start_roads;
 
     } else {
-        $self->start_upstream;
+        $self->{tool} || $self->{slow} ? $self->start_load
+                                       : $self->start_upstream;
         $self->{front}{$_} = $self->front($_) for 'plain', @{ $self->{modes} };
     }
 
     return $self;
+}
+
+
+# Echoes messages, streams events, answers a millisecond late (load.c).
+
+sub start_load {
+    my $self = shift;
+
+    my $port = SandboxProcess::free_port();
+
+    $self->{upstream} = SandboxProcess->spawn("$self->{dir}/out", $LOAD, 'serve',
+                                              $port);
+    $self->{upstream_url} = "http://127.0.0.1:$port";
+
+    SandboxProcess->wait_for(sub { SandboxProcess::listens($port) }, 10)
+        or die "$LOAD does not start\n";
 }
 
 
@@ -214,6 +239,85 @@ sub cpu {
 }
 
 
+# CPU seconds of all processes of this bench: of those that have ended, too.
+
+sub ours {
+    my %parent;
+    my %used;
+
+    for my $stat (glob '/proc/[0-9]*/stat') {
+        my ($pid, $up, $user, $system) = SandboxTest::read_file($stat)
+            =~ /^(\d+) \(.*\) \S (\d+)(?: \S+){9} (\d+) (\d+)/s or next;
+
+        $parent{$pid} = $up;
+        $used{$pid} = $user + $system;
+    }
+
+    my $sum = sum((times)[2, 3]) * $TICKS;
+
+    for my $pid (keys %used) {
+        my $p = $pid;
+        $p = $parent{$p} while $p && $p != $$;
+        $sum += $used{$pid} if $p;
+    }
+
+    return $sum / $TICKS;
+}
+
+
+# CPU seconds that the machine has used.
+
+sub busy {
+    my ($user, $nice, $system, $idle, $iowait, $irq, $softirq)
+        = SandboxTest::read_file('/proc/stat') =~ /^cpu +(.*)/
+          ? split ' ', $1 : (0) x 7;
+
+    return ($user + $nice + $system + $irq + $softirq) / $TICKS;
+}
+
+
+# Nobody pays for another's work: waits until no helper applies any more.
+
+sub settle {
+    my $self = shift;
+
+    my @pids = grep { $_ } map { $_->{test}{helper_pid} }
+               values %{ $self->{front} };
+    my $used = sub { sum(0, map { cpu($_) } @pids) };
+    my $end = time + 60;
+    my $quiet = 0;
+
+    for (my $before = $used->(); $quiet < 3 && time < $end; ) {
+        sleep 0.1;
+        my $now = $used->();
+        $quiet = $now > $before ? 0 : $quiet + 1;
+        $before = $now;
+    }
+}
+
+
+# The same until nobody disturbed it; undef: somebody always did.
+
+sub undisturbed {
+    my ($self, $mode, $connections, $seconds) = @_;
+
+    for (1 .. $TRIES) {
+        $self->settle;
+
+        my ($busy, $ours) = (busy(), ours());
+        my $m = $self->measure($mode, $connections, $seconds);
+        my $foreign = (busy() - $busy) - (ours() - $ours);
+
+        return $m if $BUSY || !$m || $foreign <= $FOREIGN * $seconds;
+
+        printf STDERR "  %s: again, others used %.1f s of CPU\n", $mode, $foreign;
+        sleep 1;
+    }
+
+    return undef;
+}
+
+
 # One measurement: a hash, or undef when it does not count.
 
 sub measure {
@@ -236,20 +340,22 @@ sub measure {
               . ' wrk.body = f:read("*a"); f:close()' : (),
         'function done(s, l, r)',
         '  local e = s.errors',
-        '  io.write(string.format("RESULT %d %d %d %d %.3f\n", s.requests,'
+        '  io.write(string.format("RESULT %d %d %d %d %.3f %.3f\n", s.requests,'
         . ' s.duration, s.bytes, e.connect + e.read + e.write + e.status +'
-        . ' e.timeout, l:percentile(99) / 1000))',
+        . ' e.timeout, l:percentile(99) / 1000, l:percentile(50) / 1000))',
         'end');
 
     my ($worker) = $t->worker_pids;
     my @before = map { cpu($_) } $worker, $t->{helper_pid};
 
-    my $out = qx(wrk -t1 -c$connections -d${seconds}s -s $lua http://127.0.0.1:$front->{port}$front->{prefix}$q->{target} 2>&1);
+    my $out = $self->{tool}
+        ? qx($LOAD $self->{tool} $front->{port} '$q->{target}' @{[ $t->token ]} $connections $seconds @{[ $self->{message} // '' ]} 2>&1)
+        : qx(wrk -t1 -c$connections -d${seconds}s -s $lua http://127.0.0.1:$front->{port}$front->{prefix}$q->{target} 2>&1);
 
     my @after = map { cpu($_) } $worker, $t->{helper_pid};
-    my ($requests, $us, $bytes, $errors, $p99)
-        = $out =~ /^RESULT (\d+) (\d+) (\d+) (\d+) ([\d.]+)/m
-        or die "wrk: $out\n";
+    my ($requests, $us, $bytes, $errors, $p99, $p50)
+        = $out =~ /^RESULT (\d+) (\d+) (\d+) (\d+) ([\d.]+) ([\d.]+)/m
+        or die "$self->{name}, $mode: $out\n";
 
     if ($requests == 0 || $errors || $bytes < $requests * $self->{size}) {
         print STDERR "  $mode: does not count: $requests answers, $errors errors,"
@@ -262,6 +368,7 @@ sub measure {
         worker => ($after[0] - $before[0]) / $requests,
         helper => ($after[1] - $before[1]) / $requests,
         p99    => $p99,
+        p50    => $p50,
     };
 }
 
@@ -283,7 +390,7 @@ sub run {
 
     for my $round (1 .. $o{rounds}) {
         my @order = ('plain', @modes);
-        my %m = map { $_ => $self->measure($_, $o{connections}, $o{seconds}) }
+        my %m = map { $_ => $self->undisturbed($_, $o{connections}, $o{seconds}) }
                 $round % 2 ? @order : reverse @order;
         my $plain = $m{plain} or next;
 
@@ -292,6 +399,8 @@ sub run {
                 %{ $m{$mode} },
                 ratio => $m{$mode}{rate} / $plain->{rate},
                 cpu   => $plain->{worker} ? $m{$mode}{worker} / $plain->{worker} : 0,
+                later => $m{$mode}{p50} - $plain->{p50},
+                tail  => $plain->{p99} ? $m{$mode}{p99} / $plain->{p99} : 0,
             };
         }
     }
@@ -300,7 +409,8 @@ sub run {
         my $mode = $_;
         my @r = @{ $got{$mode} // [] };
 
-        die "$self->{name}, $mode: no round counts\n" if !@r;
+        die "$self->{name}, $mode: no round counts"
+            . " (a quieter machine, or --busy)\n" if !@r;
 
         +{
             case             => $self->{name},
@@ -314,6 +424,9 @@ sub run {
             worker_cpu_ratio => median(map { $_->{cpu} } @r),
             helper_cpu_us    => 1e6 * median(map { $_->{helper} } @r),
             p99_ms           => median(map { $_->{p99} } @r),
+            p99_ratio        => median(map { $_->{tail} } @r),
+            p50_ms           => median(map { $_->{p50} } @r),
+            p50_later_ms     => median(map { $_->{later} } @r),
         }
     } @modes;
 }
