@@ -21,6 +21,7 @@ enum { SERVER_LISTEN = 0, SERVER_SIGNAL, SERVER_FETCH, SERVER_FLUSH,
 
 #define SERVER_EVENTS   64
 #define SERVER_TICK_MS  250
+#define SERVER_DEAF_US  250000u    /* without descriptors: look again after that */
 
 
 static bool
@@ -68,6 +69,22 @@ server_trusted(server_t *s, int fd, uid_t *uid)
 }
 
 
+/* Who waits to be accepted makes the socket readable for as long: we do not
+ * look for a while. */
+static void
+server_listen(server_t *s, bool on)
+{
+    struct epoll_event  ev;
+
+    ev.events = on ? EPOLLIN : 0;
+    ev.data.u64 = SERVER_LISTEN;
+
+    if (epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->conf->listen_fd, &ev) == 0) {
+        s->deaf_us = on ? 0 : sb_now_us();
+    }
+}
+
+
 static void
 server_accept(server_t *s)
 {
@@ -88,6 +105,7 @@ server_accept(server_t *s)
             if (errno != EAGAIN) {
                 log_minutely(LOG_ERROR, "cannot accept a connection: errno %d",
                              errno);
+                server_listen(s, false);
             }
 
             return;
@@ -237,7 +255,7 @@ server_timeout(server_t *s)
     }
 
     if ((s->conf->journal && inflight_waiting(s->conf->inflight))
-        || s->conf->options->exec)
+        || s->conf->options->exec || s->deaf_us)
     {
         return SERVER_TICK_MS;
     }
@@ -255,6 +273,10 @@ server_round(server_t *s)
     struct epoll_event   events[SERVER_EVENTS];
 
     n = epoll_wait(s->epoll, events, SERVER_EVENTS, server_timeout(s));
+
+    if (s->deaf_us && sb_now_us() >= s->deaf_us + SERVER_DEAF_US) {
+        server_listen(s, true);
+    }
 
     s->idle = n == 0 && !s->more;
     s->more = false;

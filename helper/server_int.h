@@ -27,6 +27,8 @@ typedef struct {
     unsigned              nconns;
     uint64_t              conn_ids;
     uint64_t              empty_us;     /* since when nobody is connected */
+    uint64_t              deaf_us;      /* since when we do not accept, for want
+                                           of descriptors; 0: we do */
     flush_t              *flush;
     bool                  flushing;
 

@@ -246,6 +246,7 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
     size_t                        n;
     sb_rc_t                       rc;
+    ngx_int_t                     next;
     ngx_buf_t                    *b;
     ngx_chain_t                  *cl;
     ngx_http_sandbox_ctx_t       *ctx;
@@ -295,7 +296,18 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         }
     }
 
-    return ngx_http_sandbox_next_request_body_filter(r, in);
+    next = ngx_http_sandbox_next_request_body_filter(r, in);
+
+    if (next == NGX_HTTP_INTERNAL_SERVER_ERROR) {
+
+        /* the spool is full, or memory is short: neither is the client's fault
+         * and both pass */
+
+        ngx_str_set(&ctx->error_code, "GATEWAY_OVERLOADED");
+        return NGX_HTTP_SERVICE_UNAVAILABLE;
+    }
+
+    return next;
 }
 
 

@@ -140,7 +140,9 @@ ngx_http_sandbox_replace_error(ngx_http_request_t *r,
         ctx->error_code.len = ngx_strlen(s->code);
     }
 
-    if (ngx_http_sandbox_envelope(r, ctx, s->code,
+    /* who refused it may have had a closer reason: a literal, as s->code is */
+
+    if (ngx_http_sandbox_envelope(r, ctx, (const char *) ctx->error_code.data,
                                   ctx->multipart_bad && ctx->multipart
                                   && (status == NGX_HTTP_BAD_REQUEST
                                       || status

@@ -1,0 +1,213 @@
+#!/usr/bin/perl
+
+# What the machine may run out of: room for the history, room for bodies,
+# descriptors in a worker and in the helper.  Each ends with an answer that says
+# so, nothing that was acknowledged is missing, and it recovers by itself.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use FakeUpstream;
+use SandboxTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $shim = "$SandboxProcess::BUILD/t/shim_disk.so";
+my $execd = '/v1/sandboxes/s1/proxy/44772';
+my $sanitized = qx(ldd $SandboxProcess::BUILD/sandbox-helper) =~ /lib[at]san/;
+
+my $dir = File::Temp->newdir('sandbox-t-XXXXXX', TMPDIR => 1);
+my $file;
+
+chmod 0755, "$dir";
+open $file, '+>:raw', "$dir/disk" or die "$dir/disk: $!\n";
+chmod 0666, "$dir/disk";
+full('');
+
+my $t = SandboxTest->new(conf => sub {
+    $_[0] =~ s/proxy_request_buffering off/proxy_request_buffering on/r;
+}, location => 'client_body_buffer_size 16k; sandbox_timeout 500ms;',
+    # what is provoked here
+    allow => [ qr/pwrite\(\) .*No space left/, qr/Too many open files/,
+               qr/No space left on device/ ]);
+
+SKIP: {
+    skip 'the sanitizers want to be loaded first', 1 if $sanitized;
+    -e $shim or die "$shim is missing: run make unit\n";
+    local @ENV{qw(LD_PRELOAD SHIM_DISK)} = ($shim, "$dir/disk");
+    $t->start;
+    pass('a disk that can be full');
+}
+
+$t->start if $sanitized;
+
+my $up = $t->up;
+$t->sandbox($_, learn => 1) for qw(s1 s2);
+
+sub command { $t->post("$execd/command", body => '{"command":"echo hi"}', @_) }
+
+is($t->record(command())->{status}, 'succeeded', 'all is well');
+
+
+# --- no room for the history --------------------------------------------------------
+
+SKIP: {
+    skip 'no shim', 6 if $sanitized;
+
+    full('/data/history/');
+    my @answers = map { command() } 1 .. 20;
+    push @answers, $t->post('/v1/sandboxes/s2/proxy/44772/command',
+                            body => '{"command":"echo first"}');
+    is(join(' ', grep { $_->status != 200 } @answers), '',
+       'no room for the history: all goes on');
+    ok($t->wait_for(sub { $t->log_text('helper.log')
+                          =~ /\[(?:warn|error)\][^\n]*history/ }),
+       'the helper says so');
+    cmp_ok(full(), '>', 0, 'writes have failed');
+    sleep 1;
+    cmp_ok(scalar(() = $t->log_text('helper.log') =~ /cannot/g), '<', 20,
+           'but not without end');
+    push @answers, command();
+    is($answers[-1]->status, 200, 'and goes on');
+
+    full('');
+    my @missing = grep { ($t->record($_, timeout => 12)->{status} // '')
+                         ne 'succeeded' } @answers;
+    is(scalar @missing, 0, 'room again: all ' . @answers . ' are on record');
+    is(join(' ', $t->history->broken), '', 'integrity_check: ok');
+}
+
+
+# --- no room for bodies -------------------------------------------------------------
+
+SKIP: {
+    skip 'no shim', 6 if $sanitized;
+
+    my $body = part('name="metadata"; filename="m"', '{"path":"/w/big"}')
+        . part('name="file"; filename="f"', 'x' x 300_000) . "--B--\r\n";
+    my @upload = ("$execd/files/upload", body => $body,
+                  headers => [ 'Content-Type: multipart/form-data; boundary=B' ]);
+
+    is($t->post(@upload)->status, 200, 'room for a body');
+    $up->mark;
+    full('/temp/body/');
+    my $r = $t->post(@upload);
+    full('');
+    is($r->status, 503, 'no room for it: 503');
+    is($r->code, 'GATEWAY_OVERLOADED', 'which says why');
+    ok($r->header('Retry-After'), 'and to come back');
+    is(scalar $up->requests, 0, 'nothing of it went upstream');
+    my $e = $t->record($r);
+    is("$e->{status} $e->{result}{error_code}", 'failed GATEWAY_OVERLOADED',
+       'it is on record');
+    is($t->post(@upload)->status, 200, 'room again');
+}
+
+
+# --- no descriptors in a worker -----------------------------------------------------
+
+my ($worker) = $t->worker_pids;
+my $held = $t->connect;
+$held->write($held->build(GET => "$execd/files/info?path=%2Fheld",
+                          headers => [ $t->credential ]));
+is($held->response->status, 200, 'a connection is there');
+
+descriptors($worker, 3);
+$up->mark;
+my @other = map { $t->connect } 1 .. 3;
+$held->write($held->build(POST => '/v1/sandboxes/s2/proxy/44772/command',
+    headers => [ $t->credential, 'Connection: close' ],
+    body => '{"command":"echo none"}'));
+my $r = $held->response(timeout => 5);
+like($r->status, qr/^(?:200|50[0234])$/,
+     'no descriptors: a connection that is there gets an answer');
+like($r->code // '', qr/^GATEWAY_/, 'in the envelope') if $r->status != 200;
+ok($t->record($r)->{status}, 'on record');
+descriptors($worker, 1024);
+$_->close for @other;
+ok($t->wait_for(sub { (eval { command(timeout => 2)->status } // 0) == 200 }, 8),
+   'descriptors again: all goes on');
+is(join(' ', $t->worker_pids), $worker, 'with the same worker');
+
+
+# --- no descriptors in the helper ---------------------------------------------------
+
+my $helper = $t->{helper_pid};
+descriptors($helper, 3);
+
+# an old worker that stays holds its connections; a new sandbox wants a file
+my $ws = $t->websocket("$execd/pty/p1/ws");
+is($ws->status, 101, 'a terminal is open');
+$t->sandbox('s3');
+my @answers = (command(), $t->post('/v1/sandboxes/s3/proxy/44772/command',
+                                   body => '{"command":"echo new"}'));
+is($answers[0]->status, 200, 'no descriptors in the helper: all goes on');
+kill 'HUP', $t->{nginx_pid};
+$t->wait_for(sub { my @now = $t->worker_pids; @now && $now[0] != $worker });
+my $before = cpu($helper);
+sleep 0.5;
+cmp_ok(cpu($helper) - $before, '<', 8, 'it does not turn in circles');
+is(command()->status, 503, 'a worker that it cannot accept refuses');
+$ws->conn->close;
+descriptors($helper, 1024);
+ok($t->wait_for(sub { command()->status == 200 }, 8),
+   'descriptors again: all goes on');
+push @answers, command();
+is(join(' ', map { $t->record($_)->{status} // 'none' }
+        grep { $_->status == 200 } @answers),
+   join(' ', ('succeeded') x grep { $_->status == 200 } @answers),
+   'all is on record');
+is($t->{helper_pid}, $helper, 'with the same helper');
+
+$t->stop;
+done_testing;
+
+
+# The paths of what cannot be written; how many writes have failed before.
+
+sub full {
+    my $part = shift;
+
+    sysseek $file, 0, 0;
+    my $n = sysread $file, my $old, 8;
+
+    if (defined $part) {
+        sysseek $file, 0, 0;
+        syswrite $file, pack 'q Z248', 0, $part;
+    }
+
+    return $n ? unpack 'q', $old : 0;
+}
+
+
+sub part {
+    my ($disposition, $body) = @_;
+
+    return "--B\r\nContent-Disposition: form-data; $disposition\r\n\r\n"
+           . "$body\r\n";
+}
+
+
+# The soft limit concerns new ones; those that are open stay.
+
+sub descriptors {
+    my ($pid, $n) = @_;
+
+    my ($uid, $gid) = (stat "/proc/$pid")[4, 5];
+    my @as = $> == $uid ? () : ('setpriv', "--reuid=$uid", "--regid=$gid",
+                             '--clear-groups');
+    system(@as, 'prlimit', "--pid=$pid", "--nofile=$n:") == 0
+        or die "prlimit: $?\n";
+}
+
+
+# Clock ticks that a process has used.
+
+sub cpu {
+    my @f = split ' ', SandboxTest::read_file("/proc/$_[0]/stat") =~ s/^.*\) //r;
+
+    return $f[11] + $f[12];
+}
