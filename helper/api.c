@@ -5,6 +5,7 @@
  * it. */
 const ask_route_t  api_routes[] = {
     { "GET", "health", SB_ROLE_VIEWER, api_health },
+    { "GET", "metrics", SB_ROLE_VIEWER, api_metrics },
     { NULL, NULL, SB_ROLE_VIEWER, NULL }
 };
 

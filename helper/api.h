@@ -38,5 +38,6 @@ void api_init(api_t *api, const options_t *o, journal_t *journal,
 /* --- handlers ------------------------------------------------------------- */
 
 ask_rc_e api_health(ask_question_t *q);
+ask_rc_e api_metrics(ask_question_t *q);
 
 #endif /* API_H_INCLUDED */

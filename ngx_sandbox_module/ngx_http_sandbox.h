@@ -82,6 +82,7 @@ typedef struct {
     size_t            queue;            /* bytes kept per worker for the helper */
     size_t            zone_size;        /* sandbox_endpoint_zone */
     ngx_shm_zone_t   *zone;             /* learnt endpoints */
+    ngx_shm_zone_t   *metrics;
 
     /* what an exec: helper is told, taken from the first sandbox location */
     ngx_str_t         upstream_url;
@@ -255,6 +256,7 @@ typedef struct {
     ngx_str_t                     error_code;   /* GATEWAY_* of our refusal */
     const char                   *status;       /* once it has ended */
     const char                   *reason;       /* result.reason */
+    ngx_uint_t                    metric_op;    /* what it has begun as */
 
     unsigned                      checked:1;    /* credentials looked at */
     unsigned                      authenticated:1;

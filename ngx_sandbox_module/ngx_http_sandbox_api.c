@@ -2,6 +2,7 @@
 
 
 #include "ngx_http_sandbox_api.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 static ngx_int_t ngx_http_sandbox_api_handler(ngx_http_request_t *r);
@@ -68,6 +69,8 @@ ngx_http_sandbox_api_handler(ngx_http_request_t *r)
         return NGX_HTTP_NOT_FOUND;
     }
 
+    ngx_http_sandbox_metric_add(API_REQUESTS, 1);
+
     cln = ngx_http_cleanup_add(r, sizeof(ngx_http_sandbox_api_t));
     if (cln == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -110,6 +113,8 @@ ngx_http_sandbox_api_handler(ngx_http_request_t *r)
     if (a->token == NULL
         && (route == NULL || !(route->flags & NGX_HTTP_SANDBOX_API_PUBLIC)))
     {
+        ngx_http_sandbox_metric_add(AUTH_FAILURES, 1);
+
         if (ngx_http_sandbox_add_header(r, "WWW-Authenticate", "Bearer",
                                         sizeof("Bearer") - 1)
             != NGX_OK)
@@ -445,6 +450,8 @@ ngx_http_sandbox_api_refuse(ngx_http_request_t *r, ngx_uint_t status,
 {
     size_t     size;
     ngx_str_t  body;
+
+    ngx_http_sandbox_metric_refused(code);
 
     size = sizeof("{\"code\":\"\",\"message\":\"\",\"details\":{}}")
            + ngx_strlen(code) + ngx_strlen(message);

@@ -58,6 +58,8 @@ struct ngx_http_sandbox_api_s {
     /* an answer of the helper on its way to the client */
     ngx_http_sandbox_ask_t        ask;
     ngx_str_t                     prefix;   /* goes before it */
+    ngx_http_sandbox_api_pt       alone;    /* answers when the helper does
+                                               not; NULL: 503 */
     u_char                       *fill;     /* what has come */
     u_char                       *flight;   /* what is being sent */
     size_t                        fill_len;
@@ -107,6 +109,10 @@ ngx_int_t ngx_http_sandbox_api_health(ngx_http_request_t *r,
     ngx_http_sandbox_api_t *a);
 /* Takes the request out of the queue of those who wait. */
 void ngx_http_sandbox_api_unqueue(ngx_http_sandbox_api_t *a);
+
+/* ngx_http_sandbox_metrics_text.c */
+ngx_int_t ngx_http_sandbox_api_metrics(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a);
 
 
 #endif /* _NGX_HTTP_SANDBOX_API_H_INCLUDED_ */

@@ -9,6 +9,7 @@
 
 
 #include "ngx_http_sandbox_api.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 static void ngx_http_sandbox_api_piece(ngx_http_sandbox_ask_t *ask,
@@ -81,9 +82,16 @@ ngx_http_sandbox_api_ask(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
     a->ask.gone = ngx_http_sandbox_api_gone;
     a->ask.leaving = ngx_http_sandbox_api_leaving;
     a->ask.data = a;
-    a->ask.timeout = lcf->api_timeout;
+
+    if (a->ask.timeout == 0) {
+        a->ask.timeout = lcf->api_timeout;
+    }
 
     rc = ngx_http_sandbox_ask(&a->ask, &q);
+
+    if (rc != NGX_OK && a->alone) {
+        return a->alone(r, a);
+    }
 
     if (rc == NGX_BUSY) {
         return ngx_http_sandbox_api_refuse(r, NGX_HTTP_SERVICE_UNAVAILABLE,
@@ -126,6 +134,12 @@ ngx_http_sandbox_api_piece(ngx_http_sandbox_ask_t *ask,
     ngx_http_set_log_request(c->log, r);
 
     a->last = p->last;
+
+    if (!a->headed && a->alone && p->status != NGX_HTTP_OK) {
+        ngx_http_sandbox_ask_cancel(ask);
+        ngx_http_sandbox_api_finalize(a, a->alone(r, a));
+        return;
+    }
 
     if (!a->headed) {
 
@@ -385,6 +399,11 @@ ngx_http_sandbox_api_gone(ngx_http_sandbox_ask_t *ask, ngx_int_t rc)
 
     ngx_http_set_log_request(a->request->connection->log, a->request);
 
+    if (a->alone) {
+        ngx_http_sandbox_api_finalize(a, a->alone(a->request, a));
+        return;
+    }
+
     rc = ngx_http_sandbox_api_refuse(a->request, NGX_HTTP_SERVICE_UNAVAILABLE,
                                      "GATEWAY_RECORDER_UNAVAILABLE",
                                      rc == NGX_ABORT
@@ -417,6 +436,8 @@ ngx_http_sandbox_api_cut(ngx_http_sandbox_api_t *a)
 
     ngx_log_error(NGX_LOG_ERR, c->log, 0,
                   "console API: the helper broke off its answer");
+
+    ngx_http_sandbox_metric_add(API_CUT, 1);
 
     if (!r->chunked && r->headers_out.content_length_n == -1
 #if (NGX_HTTP_V2)

@@ -11,6 +11,9 @@ ngx_http_sandbox_api_route_t  ngx_http_sandbox_api_routes[] = {
     { "GET", "health", SB_ROLE_VIEWER, NGX_HTTP_SANDBOX_API_PUBLIC,
       ngx_http_sandbox_api_health },
 
+    { "GET", "metrics", SB_ROLE_VIEWER, 0,
+      ngx_http_sandbox_api_metrics },
+
     { "POST", "sandboxes/{id}/ports/{port}", SB_ROLE_OPERATOR, 0,
       ngx_http_sandbox_port_api },
 

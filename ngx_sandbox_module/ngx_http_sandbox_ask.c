@@ -2,6 +2,7 @@
 
 
 #include "ngx_http_sandbox_ask.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 /* ms between two looks at deadlines; while it is set an exiting worker stays */
@@ -127,6 +128,7 @@ ngx_http_sandbox_ask(ngx_http_sandbox_ask_t *ask,
 
     ngx_queue_insert_tail(&asks.open, &ask->queue);
     asks.n++;
+    ngx_http_sandbox_metric_gauge(questions, asks.n);
 
     if (!asks.tick.timer_set) {
         ngx_add_timer(&asks.tick, NGX_HTTP_SANDBOX_ASK_TICK);
@@ -220,6 +222,7 @@ ngx_http_sandbox_ask_close(ngx_http_sandbox_ask_t *ask)
     ask->open = 0;
     ngx_queue_remove(&ask->queue);
     asks.n--;
+    ngx_http_sandbox_metric_gauge(questions, asks.n);
 
     if (asks.n == 0 && asks.tick.timer_set) {
         ngx_del_timer(&asks.tick);

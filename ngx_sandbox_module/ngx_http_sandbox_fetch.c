@@ -2,6 +2,7 @@
 
 
 #include "ngx_http_sandbox_fetch.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 #define NGX_HTTP_SANDBOX_FETCHES     64
@@ -61,7 +62,10 @@ ngx_http_sandbox_helper_fetch(ngx_str_t *target,
 
     l = fetches.bulk;
 
+    ngx_http_sandbox_metric_add(FETCHES, 1);
+
     if (l == NULL || !l->ready || fetches.n == NGX_HTTP_SANDBOX_FETCHES) {
+        ngx_http_sandbox_metric_add(FETCHES_REFUSED, 1);
         return 0;
     }
 
@@ -84,6 +88,7 @@ ngx_http_sandbox_helper_fetch(ngx_str_t *target,
     l->out_len += len;
 
     f = &fetches.items[fetches.n++];
+    ngx_http_sandbox_metric_gauge(fetches, fetches.n);
 
     f->seq = fetches.seq;
     f->deadline = ngx_current_msec + NGX_HTTP_SANDBOX_FETCH_TIME;
@@ -133,6 +138,7 @@ ngx_http_sandbox_fetch_done(uint64_t seq, ngx_uint_t status, ngx_str_t *body)
         if (fetches.items[i].seq == seq) {
             f = fetches.items[i];
             fetches.items[i] = fetches.items[--fetches.n];
+            ngx_http_sandbox_metric_gauge(fetches, fetches.n);
             f.done(f.data, status, body);
             return;
         }

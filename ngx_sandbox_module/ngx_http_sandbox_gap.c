@@ -2,6 +2,7 @@
 
 
 #include "ngx_http_sandbox_gap.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 #define NGX_HTTP_SANDBOX_GAPS  64
@@ -31,6 +32,8 @@ ngx_http_sandbox_helper_gap(sb_str_t sandbox, const char *reason)
     if (!ngx_http_sandbox_helper_active()) {
         return;
     }
+
+    ngx_http_sandbox_metric_add(GAPS, 1);
 
     now = sb_now_us();
 

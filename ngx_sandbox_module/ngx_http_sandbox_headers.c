@@ -252,7 +252,7 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
     }
 
     if (ctx->route.surface == SB_SURFACE_LIFECYCLE && !ctx->route.proxied
-        && !ctx->ingress && lcf->api_key.len)
+        && !ctx->ingress && ctx->authenticated && lcf->api_key.len)
     {
         if (ngx_http_sandbox_set(r, &ngx_http_sandbox_key_name, &lcf->api_key)
             != NGX_OK)

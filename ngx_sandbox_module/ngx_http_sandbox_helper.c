@@ -14,6 +14,7 @@
 #include "ngx_http_sandbox_gap.h"
 #include "ngx_http_sandbox_fetch.h"
 #include "ngx_http_sandbox_ask.h"
+#include "ngx_http_sandbox_metrics.h"
 #include <poll.h>
 
 
@@ -258,6 +259,7 @@ ngx_http_sandbox_helper_send(u_char *frame, size_t len, ngx_uint_t reserve)
         return 0;
     }
 
+    ngx_http_sandbox_metric_gauge(queue_bytes, helper.queue.bytes);
     ngx_http_sandbox_helper_hold();
 
     if (helper.control.ready) {
@@ -295,6 +297,7 @@ ngx_http_sandbox_ack(uint64_t seq)
     helper.answered = ngx_current_msec;
 
     ngx_http_sandbox_queue_release(&helper.queue, seq);
+    ngx_http_sandbox_metric_gauge(queue_bytes, helper.queue.bytes);
     ngx_http_sandbox_answer(seq, NGX_OK);
 }
 
@@ -361,6 +364,7 @@ ngx_http_sandbox_helper_wait(ngx_http_sandbox_ctx_t *ctx, ngx_msec_t timeout)
     ctx->deadline = ngx_current_msec + timeout;
 
     ngx_queue_insert_tail(&helper.waiters, &ctx->queue);
+    ngx_http_sandbox_metric_worker->waiters++;
     ngx_http_sandbox_timer_arm();
 }
 
@@ -369,6 +373,7 @@ void
 ngx_http_sandbox_helper_forget(ngx_http_sandbox_ctx_t *ctx)
 {
     ngx_queue_remove(&ctx->queue);
+    ngx_http_sandbox_metric_worker->waiters--;
 
     if (ngx_queue_empty(&helper.waiters) && helper.timer.timer_set) {
         ngx_del_timer(&helper.timer);

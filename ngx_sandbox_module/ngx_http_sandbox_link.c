@@ -2,6 +2,7 @@
 
 
 #include "ngx_http_sandbox_link.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 #define NGX_HTTP_SANDBOX_RECV       4096
@@ -175,6 +176,10 @@ ngx_http_sandbox_link_close(ngx_http_sandbox_link_t *l)
 
     ready = l->ready;
     l->ready = 0;
+
+    if (ready) {
+        ngx_http_sandbox_metric_add(RECONNECTS, 1);
+    }
 
     if (ready && l->gone) {
         l->gone(l);

@@ -7,6 +7,7 @@
 
 
 #include "ngx_http_sandbox_api.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 static void *ngx_http_sandbox_create_main_conf(ngx_conf_t *cf);
@@ -575,7 +576,8 @@ ngx_http_sandbox_postconfiguration(ngx_conf_t *cf)
         return NGX_OK;
     }
 
-    if (ngx_http_sandbox_endpoint_zone(cf, mcf) != NGX_CONF_OK
+    if (ngx_http_sandbox_metric_zone(cf, mcf) != NGX_CONF_OK
+        || ngx_http_sandbox_endpoint_zone(cf, mcf) != NGX_CONF_OK
         || ngx_http_sandbox_conf_ports(cf, mcf) != NGX_CONF_OK)
     {
         return NGX_ERROR;
@@ -674,6 +676,8 @@ ngx_http_sandbox_init_process(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
+    ngx_http_sandbox_metric_init(mcf);
+
     return ngx_http_sandbox_helper_init(cycle, mcf);
 }
 
@@ -682,4 +686,5 @@ static void
 ngx_http_sandbox_exit_process(ngx_cycle_t *cycle)
 {
     ngx_http_sandbox_helper_exit(cycle);
+    ngx_http_sandbox_metric_exit();
 }

@@ -10,6 +10,7 @@
 
 
 #include "ngx_http_sandbox_headers.h"
+#include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_port.h"
 
 
@@ -21,6 +22,8 @@ static ngx_int_t ngx_http_sandbox_admit(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
 static ngx_int_t ngx_http_sandbox_forward(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
+static ngx_uint_t ngx_http_sandbox_open_to_all(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 static ngx_uint_t ngx_http_sandbox_wants_upgrade(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_sandbox_encoded(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_sandbox_loops(ngx_http_request_t *r,
@@ -452,7 +455,9 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                                        "sandbox_host or --host.", NULL);
     }
 
-    if (!ctx->authenticated) {
+    if (!ctx->authenticated && !ngx_http_sandbox_open_to_all(r, ctx)) {
+
+        ngx_http_sandbox_metric_add(AUTH_FAILURES, 1);
 
         if (lcf->port_listen) {
             return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_UNAUTHORIZED,
@@ -568,6 +573,27 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 }
 
 
+/*
+ * "GET /health", to the letter and without a body, is what load balancers ask;
+ * upstream answers it without a key, and gets none from us.
+ */
+
+static ngx_uint_t
+ngx_http_sandbox_open_to_all(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
+{
+    return r->method == NGX_HTTP_GET
+           && r->unparsed_uri.len == sizeof("/health") - 1
+           && ngx_strncmp(r->unparsed_uri.data, "/health",
+                          sizeof("/health") - 1)
+              == 0
+           && sb_op_index(ctx->op) == SB_OP_SERVER_HEALTH
+           && !ctx->ingress
+           && r->headers_in.content_length_n <= 0
+           && !r->headers_in.chunked
+           && r->headers_in.upgrade == NULL;
+}
+
+
 /* Does the request have a body in another encoding than identity? */
 
 static ngx_uint_t
@@ -679,6 +705,7 @@ ngx_http_sandbox_resume(ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc)
     c = r->connection;
 
     ctx->waiting = 0;
+    ngx_http_sandbox_metric_worker->waiters--;
 
     if (rc == NGX_OK) {
         ctx->acked = 1;

@@ -4,7 +4,7 @@
  */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 /* pieces of one stream that came one after another */
@@ -191,6 +191,7 @@ ngx_http_sandbox_output_send(void)
            == 0)
     {
         ngx_http_sandbox_output.ctx->output_lost += len - SB_FRAME_HEAD;
+        ngx_http_sandbox_metric_add(OUTPUT_LOST, len - SB_FRAME_HEAD);
     }
 }
 

@@ -6,6 +6,7 @@
 
 
 #include "ngx_http_sandbox_headers.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 static void ngx_http_sandbox_open(sb_frame_writer_t *w,
@@ -163,6 +164,7 @@ ngx_http_sandbox_record_begin(ngx_http_request_t *r,
 
     if (ctx->wait_seq) {
         ctx->begun = 1;
+        ngx_http_sandbox_metric_begun(ctx);
         return NGX_OK;
     }
 
@@ -377,6 +379,8 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     /* $sandbox_status also of what is not on record */
     ngx_http_sandbox_put_status(&w, r, ctx);
 
+    ngx_http_sandbox_metric_ended(r, ctx);
+
     if (!ctx->begun) {
         return;
     }
@@ -452,6 +456,8 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
      * It has no room; without an end the record would stay open for as long as
      * this worker lives.  There are no more of these than requests under way.
      */
+
+    ngx_http_sandbox_metric_add(ENDS_SHORT, 1);
 
     w.pos = details;
     w.full = false;

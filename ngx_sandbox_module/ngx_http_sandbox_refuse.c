@@ -5,6 +5,7 @@
 
 
 #include "ngx_http_sandbox_port.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 static ngx_int_t ngx_http_sandbox_envelope(ngx_http_request_t *r,
@@ -64,6 +65,8 @@ ngx_http_sandbox_refuse(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     static ngx_str_t  html = ngx_string("text/html; charset=utf-8");
 
     ctx->refused = 1;
+
+    ngx_http_sandbox_metric_refused(code);
 
     ctx->error_code.data = (u_char *) code;
     ctx->error_code.len = ngx_strlen(code);
@@ -136,6 +139,8 @@ ngx_http_sandbox_replace_error(ngx_http_request_t *r,
     }
 
     if (ctx->error_code.len == 0) {
+        ngx_http_sandbox_metric_refused(s->code);
+
         ctx->error_code.data = (u_char *) s->code;
         ctx->error_code.len = ngx_strlen(s->code);
     }

@@ -1,0 +1,176 @@
+/* GET metrics: what the helper counts, in Prometheus' text format; a worker
+ * sends its own in front. */
+
+#include "api.h"
+#include "id.h"
+#include "server.h"
+#include "stats.h"
+
+
+#define API_METRICS_MAX  (128 * 1024)
+#define API_PREFIX       "sandbox_gateway_"
+
+
+static sb_rc_t
+api_head(sb_buf_t *b, const char *name, const char *type, const char *help)
+{
+    return sb_buf_printf(b, "# HELP " API_PREFIX "%s %s\n"
+                         "# TYPE " API_PREFIX "%s %s\n", name, help, name,
+                         type);
+}
+
+
+static sb_rc_t
+api_one(sb_buf_t *b, const char *name, const char *type, const char *help,
+    uint64_t v)
+{
+    sb_rc_t  rc;
+
+    rc = api_head(b, name, type, help);
+
+    return rc != SB_OK ? rc
+           : sb_buf_printf(b, API_PREFIX "%s %llu\n", name,
+                           (unsigned long long) v);
+}
+
+
+static sb_rc_t
+api_seconds(sb_buf_t *b, const char *name, const char *help, uint64_t us)
+{
+    sb_rc_t  rc;
+
+    rc = api_head(b, name, "gauge", help);
+
+    return rc != SB_OK ? rc
+           : sb_buf_printf(b, API_PREFIX "%s %llu.%06llu\n", name,
+                           (unsigned long long) (us / 1000000u),
+                           (unsigned long long) (us % 1000000u));
+}
+
+
+static sb_rc_t
+api_times(sb_buf_t *b, stats_time_e n)
+{
+    unsigned        i;
+    sb_rc_t         rc;
+    uint64_t        sum;
+    const char     *name;
+    stats_times_t   t;
+
+    stats_times(n, &t);
+    name = stats_time_name(n);
+    sum = 0;
+
+    rc = api_head(b, name, "histogram", stats_time_help(n));
+
+    for (i = 0; rc == SB_OK && i < STATS_BUCKETS; i++) {
+        sum += t.bucket[i];
+
+        if (stats_bounds[i] == UINT64_MAX) {
+            rc = sb_buf_printf(b, API_PREFIX "%s_bucket{le=\"+Inf\"} %llu\n",
+                               name, (unsigned long long) sum);
+
+        } else {
+            rc = sb_buf_printf(b, API_PREFIX "%s_bucket{le=\"%llu.%06llu\"} "
+                               "%llu\n", name,
+                               (unsigned long long) stats_bounds[i] / 1000000u,
+                               (unsigned long long) stats_bounds[i] % 1000000u,
+                               (unsigned long long) sum);
+        }
+    }
+
+    return rc != SB_OK ? rc
+           : sb_buf_printf(b, API_PREFIX "%s_sum %llu.%06llu\n"
+                           API_PREFIX "%s_count %llu\n", name,
+                           (unsigned long long) (t.sum_us / 1000000u),
+                           (unsigned long long) (t.sum_us % 1000000u), name,
+                           (unsigned long long) sum);
+}
+
+
+static sb_rc_t
+api_asks(sb_buf_t *b, ask_t *ask)
+{
+    size_t         i;
+    sb_rc_t        rc;
+    ask_numbers_t  n;
+
+    ask_numbers(ask, &n);
+
+    const struct {
+        const char  *name;
+        const char  *type;
+        const char  *help;
+        uint64_t     v;
+    } rows[] = {
+        { "helper_questions", "gauge", "questions of the console API that are "
+          "open", n.open },
+        { "helper_questions_limit", "gauge", "--questions", n.limit },
+        { "helper_questions_running", "gauge", "of these, that a thread is "
+          "busy with", n.running },
+        { "helper_question_threads", "gauge", "--question-threads", n.threads },
+        { "helper_questions_total", "counter", "questions asked", n.asked },
+        { "helper_questions_refused_total", "counter", "questions refused "
+          "because too many were open", n.refused },
+        { "connections_limit", "gauge", "connections of workers that are taken",
+          SERVER_CONNS }
+    };
+
+    rc = SB_OK;
+
+    for (i = 0; rc == SB_OK && i < sizeof(rows) / sizeof(rows[0]); i++) {
+        rc = api_one(b, rows[i].name, rows[i].type, rows[i].help, rows[i].v);
+    }
+
+    return rc;
+}
+
+
+ask_rc_e
+api_metrics(ask_question_t *q)
+{
+    int        i;
+    api_t     *api;
+    sb_rc_t    rc;
+    sb_buf_t   b;
+
+    api = q->context;
+    memset(&b, 0, sizeof(b));
+    b.max = API_METRICS_MAX;
+
+    rc = api_seconds(&b, "apply_lag_seconds", "age of the oldest record that "
+                     "is in the journal and not in a history file",
+                     stats_lag_us(sb_now_us()));
+
+    if (rc == SB_OK) {
+        rc = api_one(&b, "apply_lag_records", "gauge", "records in the journal "
+                     "that are not in history files", stats_lag_records());
+    }
+
+    for (i = 0; rc == SB_OK && i < STATS_COUNT; i++) {
+
+        if (i == STATS_APPLIED_US) {
+            /* apply_lag_seconds says it */
+            continue;
+        }
+
+        rc = api_one(&b, stats_name(i),
+                     stats_is_counter(i) ? "counter" : "gauge", stats_help(i),
+                     stats_get(i));
+    }
+
+    for (i = 0; rc == SB_OK && i < STATS_TIMES; i++) {
+        rc = api_times(&b, i);
+    }
+
+    if (rc == SB_OK) {
+        rc = api_asks(&b, api->ask);
+    }
+
+    if (rc != SB_OK) {
+        sb_buf_free(&b);
+        return ASK_FAILED;
+    }
+
+    return ask_whole(q, 200, "text/plain; version=0.0.4; charset=utf-8", &b);
+}

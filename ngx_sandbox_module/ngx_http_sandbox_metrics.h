@@ -1,0 +1,149 @@
+/*
+ * What all workers count, in a shared zone of its own: it survives a reload
+ * (not a binary upgrade: the new master begins anew), and is told by GET
+ * /console/api/v1/metrics.
+ *
+ * Counting is a relaxed atomic addition and may stand anywhere.  Where nobody
+ * serves requests (master, "nginx -t") it goes to a place that nobody reads.
+ */
+
+#ifndef _NGX_HTTP_SANDBOX_METRICS_H_INCLUDED_
+#define _NGX_HTTP_SANDBOX_METRICS_H_INCLUDED_
+
+
+#include "ngx_http_sandbox.h"
+
+
+#define NGX_HTTP_SANDBOX_METRIC_LAYOUT   1
+
+#define NGX_HTTP_SANDBOX_METRIC_OPS      192    /* more than there are */
+#define NGX_HTTP_SANDBOX_METRIC_CODES    32
+#define NGX_HTTP_SANDBOX_METRIC_BUCKETS  13
+#define NGX_HTTP_SANDBOX_METRIC_WORKERS  256    /* old ones of reloads, too */
+
+
+/* succeeded, failed, timeout, cancelled, unknown */
+#define NGX_HTTP_SANDBOX_METRIC_STATUSES  5
+
+typedef enum {
+    NGX_HTTP_SANDBOX_ROAD_LIFECYCLE = 0,
+    NGX_HTTP_SANDBOX_ROAD_STRAIGHT,
+    NGX_HTTP_SANDBOX_ROAD_PROXY,
+    NGX_HTTP_SANDBOX_ROADS
+} ngx_http_sandbox_road_e;
+
+
+/* Single counters: name without the prefix, what it is. */
+
+#define NGX_HTTP_SANDBOX_METRIC_LIST(X)                                       \
+    X(GAPS, "gaps_total",                                                     \
+      "operations that passed without a record, each in a gap row")           \
+    X(OUTPUT_LOST, "output_lost_bytes_total",                                 \
+      "output that found no room in the queue")                               \
+    X(ENDS_SHORT, "ends_shortened_total",                                     \
+      "ends without details because the queue was full")                      \
+    X(AUTH_FAILURES, "auth_failures_total",                                   \
+      "requests whose credentials, if any, were wrong")                       \
+    X(API_REQUESTS, "console_api_requests_total",                             \
+      "requests for the console API")                                         \
+    X(API_CUT, "console_api_cut_total",                                       \
+      "answers of the console API that broke off")                            \
+    X(FETCHES, "fetches_total",                                               \
+      "questions to upstream through the helper")                             \
+    X(FETCHES_REFUSED, "fetches_refused_total",                               \
+      "such questions that found no room, or no helper")                      \
+    X(RECONNECTS, "helper_connections_lost_total",                            \
+      "connections to the helper that were lost")                             \
+    X(TICKETS, "port_tickets_total",                                          \
+      "tickets for user ports handed out")                                    \
+    X(TICKETS_REFUSED, "port_tickets_refused_total",                          \
+      "tickets for user ports that were wrong, used or late")
+
+typedef enum {
+#define NGX_HTTP_SANDBOX_METRIC_ENUM(id, name, help)                          \
+    NGX_HTTP_SANDBOX_METRIC_##id,
+    NGX_HTTP_SANDBOX_METRIC_LIST(NGX_HTTP_SANDBOX_METRIC_ENUM)
+#undef NGX_HTTP_SANDBOX_METRIC_ENUM
+    NGX_HTTP_SANDBOX_METRIC_COUNT
+} ngx_http_sandbox_metric_e;
+
+
+/* a worker's own gauges: written by it alone; a cache line */
+
+typedef struct {
+    ngx_atomic_t       pid;             /* 0: free */
+    ngx_atomic_t       queue_bytes;
+    ngx_atomic_t       waiters;
+    ngx_atomic_t       questions;
+    ngx_atomic_t       fetches;
+    ngx_atomic_t       spare[3];
+} ngx_http_sandbox_metric_worker_t;
+
+
+typedef struct {
+    ngx_atomic_t       buckets[NGX_HTTP_SANDBOX_METRIC_BUCKETS];
+    ngx_atomic_t       sum_ms;
+} ngx_http_sandbox_metric_times_t;
+
+
+typedef struct {
+    ngx_uint_t         layout;
+    size_t             size;
+    time_t             since;
+
+    ngx_atomic_t       begun[NGX_HTTP_SANDBOX_METRIC_OPS];
+    ngx_atomic_t       ended[NGX_HTTP_SANDBOX_METRIC_OPS]
+                            [NGX_HTTP_SANDBOX_METRIC_STATUSES];
+    ngx_atomic_t       refused[NGX_HTTP_SANDBOX_METRIC_CODES];
+    ngx_atomic_t       single[NGX_HTTP_SANDBOX_METRIC_COUNT];
+
+    ngx_http_sandbox_metric_times_t   upstream[NGX_HTTP_SANDBOX_ROADS];
+    ngx_http_sandbox_metric_worker_t  workers[NGX_HTTP_SANDBOX_METRIC_WORKERS];
+} ngx_http_sandbox_metrics_t;
+
+
+/* never NULL */
+extern ngx_http_sandbox_metrics_t        *ngx_http_sandbox_metrics;
+extern ngx_http_sandbox_metric_worker_t  *ngx_http_sandbox_metric_worker;
+
+extern const char        *ngx_http_sandbox_metric_codes[];
+extern const char        *ngx_http_sandbox_metric_statuses[];
+/* upper bounds in ms; the last bucket has none */
+extern const ngx_uint_t   ngx_http_sandbox_metric_bounds[];
+
+
+#define ngx_http_sandbox_metric_incr(counter, n)                              \
+    ((void) __atomic_fetch_add(&(counter), (n), __ATOMIC_RELAXED))
+
+/* ngx_http_sandbox_metric_add(GAPS, 1) */
+#define ngx_http_sandbox_metric_add(id, n)                                    \
+    ngx_http_sandbox_metric_incr(                                             \
+        ngx_http_sandbox_metrics->single[NGX_HTTP_SANDBOX_METRIC_##id], n)
+
+/* A gauge of this worker, such as queue_bytes. */
+#define ngx_http_sandbox_metric_gauge(field, n)                               \
+    (ngx_http_sandbox_metric_worker->field = (ngx_atomic_uint_t) (n))
+
+
+/* The zone; in postconfiguration. */
+char *ngx_http_sandbox_metric_zone(ngx_conf_t *cf,
+    ngx_http_sandbox_main_conf_t *mcf);
+/* A place for this worker's gauges; given back at its exit. */
+void ngx_http_sandbox_metric_init(ngx_http_sandbox_main_conf_t *mcf);
+void ngx_http_sandbox_metric_exit(void);
+
+/* An operation has begun on record; it ends under the same name. */
+void ngx_http_sandbox_metric_begun(ngx_http_sandbox_ctx_t *ctx);
+/* Every intercepted request is over: what upstream took, and, when it has
+ * begun on record, how it ended. */
+void ngx_http_sandbox_metric_ended(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+void ngx_http_sandbox_metric_refused(const char *code);
+
+/* ngx_http_sandbox_metrics_text.c */
+/* All of it in Prometheus' text format. */
+sb_rc_t ngx_http_sandbox_metric_text(sb_buf_t *b,
+    ngx_http_sandbox_main_conf_t *mcf, ngx_uint_t helper_up);
+
+
+#endif /* _NGX_HTTP_SANDBOX_METRICS_H_INCLUDED_ */
