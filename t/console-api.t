@@ -22,8 +22,11 @@ my $API = '/console/api/v1';
 {
     my $t = SandboxTest->new->start;
 
-    my $r = $t->get("$API/health", token => undef);
-    is($r->status, 200, 'health needs no token');
+    my $r;
+    ok($t->wait_for(sub {
+        $r = $t->get("$API/health", token => undef);
+        return $r->status == 200;
+    }), 'health needs no token');
     is($r->content, '{"status":"ok"}', 'and says nothing else then');
     is($r->header('Cache-Control'), 'no-store', 'it is not kept by caches');
     is($r->header('X-Content-Type-Options'), 'nosniff', 'nor guessed at');
