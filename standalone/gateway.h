@@ -18,6 +18,7 @@
 #define GW_PATH_MAX      1024
 #define GW_CONF_MAX      (64 * 1024)
 #define GW_KEY_MAX       4096
+#define GW_ADDR_MAX      64
 
 /* Exit codes. */
 #define GW_EXIT_OK       0
@@ -30,6 +31,8 @@ typedef struct {
     const char  *api_key;       /* environment and .env only */
     const char  *listen;
     const char  *public_name;
+    const char  *port_listen;   /* of user ports; "off" */
+    const char  *port_host;
     const char  *tls_cert;
     const char  *tls_key;
     const char  *data;
@@ -95,10 +98,15 @@ typedef struct {
     gw_place_t      place;
     gw_url_t        upstream;
     char            upstream_url[600];
-    char            listen_addr[64];    /* without brackets */
+    char            listen_addr[GW_ADDR_MAX];   /* without brackets */
     bool            runtime;            /* started by us: no --upstream */
     bool            loopback;
     char            console_url[600];
+    char            ports_addr[GW_ADDR_MAX];    /* listener of user ports */
+    unsigned        ports_port;         /* 0: none */
+    bool            ports_loopback;
+    bool            ports_free;         /* any free port will do */
+    char            ports_url[600];
 } gw_t;
 
 /* gateway_main.c */
@@ -129,10 +137,20 @@ bool gw_upstream_probe(const gw_url_t *url, const char *text);
  * says no. */
 bool gw_upstream_key(const gw_url_t *url, const char *text, const char *key);
 
-/* Can we listen there?  The sentence names what to do. */
-bool gw_port_free(const char *addr, unsigned port);
+/* Can we listen there?  The sentence names what to do with the option. */
+bool gw_port_free(const char *addr, unsigned port, const char *flag);
 /* Does somebody accept connections there? */
 bool gw_port_open(const char *addr, unsigned port);
+
+/* port_listen.c */
+
+/* Splits ADDRESS[:PORT] of an option; port stays when there is none. */
+bool gw_address_parse(const char *flag, const char *text,
+    char addr[GW_ADDR_MAX], unsigned *port, bool *loopback);
+/* What the options say about the listener for user ports. */
+bool gw_prepare_ports(gw_t *g);
+/* At the start: is its port free, or which one is? */
+bool gw_ports_pick(gw_t *g);
 
 /* programs.c */
 

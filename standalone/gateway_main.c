@@ -135,53 +135,28 @@ gw_prepare(gw_t *g)
     return gw_prepare_listen(g)
            && gw_prepare_tls(g)
            && gw_prepare_public(g)
+           && gw_prepare_ports(g)
            && gw_prepare_upstream(g)
            && gw_place_name(&g->place, &g->opt)
            && (gw_prepare_console(g), true);
 }
 
 
-/* ADDRESS, ADDRESS:PORT, [IPV6] or [IPV6]:PORT */
-
 static bool
 gw_prepare_listen(gw_t *g)
 {
-    size_t           len;
-    unsigned         port;
-    const char      *p, *end;
-    struct in_addr   in;
-    struct in6_addr  in6;
+    unsigned  port;
 
-    p = g->opt.listen ? g->opt.listen : "127.0.0.1";
+    port = 0;
 
-    if (p[0] == '[') {
-        p++;
-        end = strchr(p, ']');
-
-        if (end == NULL) {
-            return gw_fail("--listen: \"%s\" has a \"[\" without \"]\".",
-                           g->opt.listen);
-        }
-
-        len = (size_t) (end - p);
-        end++;
-
-    } else {
-        end = strchr(p, ':');
-
-        if (end == NULL || strchr(end + 1, ':')) {
-            end = p + strlen(p);        /* a bare IPv6 address too */
-        }
-
-        len = (size_t) (end - p);
+    if (!gw_address_parse("--listen", g->opt.listen ? g->opt.listen
+                                                    : "127.0.0.1",
+                          g->listen_addr, &port, &g->loopback))
+    {
+        return false;
     }
 
-    if (*end != '\0') {
-        if (*end != ':' || !gw_number(end + 1, 1, 65535, &port)) {
-            return gw_fail("--listen: \"%s\" has no valid port.",
-                           g->opt.listen);
-        }
-
+    if (port) {
         if (g->opt.port != 8080 && g->opt.port != port) {
             return gw_fail("--listen and --port name different ports (%u and"
                            " %u).", port, g->opt.port);
@@ -190,33 +165,7 @@ gw_prepare_listen(gw_t *g)
         g->opt.port = port;
     }
 
-    if (len >= sizeof(g->listen_addr)) {
-        return gw_fail("--listen: \"%s\" is not an address of IPv4 or IPv6.",
-                       p);
-    }
-
-    memcpy(g->listen_addr, p, len);
-    g->listen_addr[len] = '\0';
-
-    if (strcmp(g->listen_addr, "localhost") == 0) {
-        strcpy(g->listen_addr, "127.0.0.1");
-
-    } else if (strcmp(g->listen_addr, "*") == 0) {
-        strcpy(g->listen_addr, "0.0.0.0");
-    }
-
-    if (inet_pton(AF_INET, g->listen_addr, &in) == 1) {
-        g->loopback = (ntohl(in.s_addr) >> 24 == 127);
-        return true;
-    }
-
-    if (inet_pton(AF_INET6, g->listen_addr, &in6) == 1) {
-        g->loopback = IN6_IS_ADDR_LOOPBACK(&in6);
-        return true;
-    }
-
-    return gw_fail("--listen: \"%s\" is not an address of IPv4 or IPv6.",
-                   g->listen_addr);
+    return true;
 }
 
 

@@ -1,7 +1,8 @@
 /*
  * The generated nginx configuration: conf/standalone.conf with its @name@
  * places filled in.  A place that stands alone on its line may hold several
- * lines, or none and then the line goes.
+ * lines, or none and then the line goes.  What stands between @if name@ and
+ * @end@ goes when that place is empty.
  */
 
 #include "gateway.h"
@@ -17,7 +18,7 @@
 #define GW_NOFILE       65536u
 #define GW_CONNECTIONS  16384u
 #define GW_WORKERS_MAX  64u
-#define GW_PLACES       24
+#define GW_PLACES       32
 
 
 static const char  gw_template[] =
@@ -48,7 +49,10 @@ static unsigned gw_cores(void);
 static unsigned gw_nofile(void);
 static void gw_fill_all(gw_fill_t *f, const gw_t *g);
 static void gw_fill_tls(gw_fill_t *f, const gw_t *g);
+static void gw_fill_ports(gw_fill_t *f, const gw_t *g);
 static void gw_fill_upstream(gw_fill_t *f, const gw_t *g);
+static bool gw_condition(const gw_fill_t *f, const char *line, size_t len,
+    bool *skip);
 static bool gw_expand(sb_buf_t *out, const gw_fill_t *f, const char *line,
     size_t len);
 static const gw_fill_t *gw_place_find(const gw_fill_t *f, const char *name,
@@ -58,7 +62,7 @@ static const gw_fill_t *gw_place_find(const gw_fill_t *f, const char *name,
 bool
 gw_conf_render(const gw_t *g, sb_buf_t *out)
 {
-    bool         ok;
+    bool         ok, skip;
     size_t       len;
     unsigned     i;
     gw_fill_t    f[GW_PLACES];
@@ -68,12 +72,15 @@ gw_conf_render(const gw_t *g, sb_buf_t *out)
     gw_fill_all(f, g);
 
     ok = true;
+    skip = false;
 
     for (line = gw_template; *line && ok; line += len) {
         len = strcspn(line, "\n");
         len += (line[len] == '\n');
 
-        ok = gw_expand(out, f, line, len);
+        if (!gw_condition(f, line, len, &skip) && !skip) {
+            ok = gw_expand(out, f, line, len);
+        }
     }
 
     for (i = 0; i < GW_PLACES; i++) {
@@ -173,6 +180,7 @@ gw_fill_all(gw_fill_t *f, const gw_t *g)
     }
 
     gw_fill_tls(f, g);
+    gw_fill_ports(f, g);
     gw_fill_upstream(f, g);
 
     if (o->public_name) {
@@ -188,6 +196,37 @@ gw_fill_all(gw_fill_t *f, const gw_t *g)
     for (i = 0; i < o->nhosts; i++) {
         gw_fill(f, "hosts", " %s%s", o->hosts[i],
                 i + 1 == o->nhosts ? ";\n" : "");
+    }
+}
+
+
+static void
+gw_fill_ports(gw_fill_t *f, const gw_t *g)
+{
+    bool  tls, brackets;
+
+    tls = (g->opt.tls_cert != NULL);
+    brackets = (strchr(g->ports_addr, ':') != NULL);
+
+    gw_fill(f, "ports_url", "%s", g->ports_url);
+
+    if (g->ports_port == 0) {
+        gw_fill(f, "ports_listen", "%s", "");
+        gw_fill(f, "port_host", "%s", "");
+        return;
+    }
+
+    gw_fill(f, "ports_listen", "%s%s%s:%u%s%s so_keepalive=on",
+            brackets ? "[" : "", g->ports_addr, brackets ? "]" : "",
+            g->ports_port, tls ? " ssl" : "",
+            (tls && g->prog.nginx_version < 1025001) ? " http2" : "");
+
+    if (g->opt.port_host) {
+        gw_fill(f, "port_host", "sandbox_port_host \"%s\";\n",
+                g->opt.port_host);
+
+    } else {
+        gw_fill(f, "port_host", "%s", "");
     }
 }
 
@@ -301,6 +340,32 @@ gw_fill(gw_fill_t *f, const char *name, const char *fmt, ...)
     {
         abort();
     }
+}
+
+
+/* Is the line @if name@ or @end@?  These do not nest. */
+
+static bool
+gw_condition(const gw_fill_t *f, const char *line, size_t len, bool *skip)
+{
+    size_t       n;
+    const char  *name;
+
+    n = strspn(line, " ");
+    name = line + n;
+    n = len - n;
+
+    if (n > 6 && memcmp(name, "@if ", 4) == 0) {
+        *skip = (gw_place_find(f, name + 4, n - 6)->text.len == 0);
+        return true;
+    }
+
+    if (n == 6 && memcmp(name, "@end@", 5) == 0) {
+        *skip = false;
+        return true;
+    }
+
+    return false;
 }
 
 

@@ -59,6 +59,13 @@ static const gw_option_t  gw_table[] = {
     { "host", GW_LIST, GW_FLAG|GW_INENV, gw_at(hosts), "NAME",
       "Host that is accepted besides loopback; may be repeated" },
 
+    { "port-listen", GW_TEXT, GW_FLAG|GW_INENV, gw_at(port_listen),
+      "ADDRESS:PORT|off",
+      "where browsers open user ports (loopback, the next free port)" },
+
+    { "port-host", GW_TEXT, GW_FLAG|GW_INENV, gw_at(port_host), "*.NAME",
+      "names that lead there, one per user port ({label}.localhost)" },
+
     { "tls-cert", GW_TEXT, GW_FLAG|GW_INENV, gw_at(tls_cert), "FILE",
       "certificate chain (PEM); together with --tls-key" },
 

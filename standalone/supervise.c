@@ -172,7 +172,7 @@ gw_configure(gw_run_t *r)
 
     g = r->g;
 
-    if (!gw_port_free(g->listen_addr, g->opt.port)) {
+    if (!gw_port_free(g->listen_addr, g->opt.port, "--port")) {
         return false;
     }
 
@@ -182,6 +182,10 @@ gw_configure(gw_run_t *r)
         }
 
         gw_runtime_args(g, &r->child[GW_RUNTIME]);
+    }
+
+    if (!gw_ports_pick(g)) {
+        return false;
     }
 
     gw_helper_args(g, &r->child[GW_HELPER]);

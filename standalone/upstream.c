@@ -201,7 +201,7 @@ gw_look(const gw_url_t *url, const char *path, const char *key,
 
 
 bool
-gw_port_free(const char *addr, unsigned port)
+gw_port_free(const char *addr, unsigned port, const char *flag)
 {
     int                      fd, one, err;
     socklen_t                len;
@@ -210,8 +210,7 @@ gw_port_free(const char *addr, unsigned port)
     fd = gw_listen_socket(addr, port, &sa, &len);
 
     if (fd == -1) {
-        return gw_fail("--listen: \"%s\" is not an address of IPv4 or IPv6.",
-                       addr);
+        return gw_fail("\"%s\" is not an address of IPv4 or IPv6.", addr);
     }
 
     one = 1;
@@ -232,14 +231,14 @@ gw_port_free(const char *addr, unsigned port)
 
     case EADDRINUSE:
         return gw_fail("port %u on %s is taken; end what listens there or"
-                       " choose another with --port.", port, addr);
+                       " choose another with %s.", port, addr, flag);
 
     case EACCES:
         return gw_fail("port %u on %s is not allowed for this user; choose one"
-                       " above 1023 with --port.", port, addr);
+                       " above 1023 with %s.", port, addr, flag);
 
     case EADDRNOTAVAIL:
-        return gw_fail("--listen: %s is no address of this machine.", addr);
+        return gw_fail("%s is no address of this machine.", addr);
 
     default:
         return gw_fail("port %u on %s cannot be used: %s.", port, addr,

@@ -21,7 +21,7 @@ chmod 0755, $tmp;
 
 my $build = $SandboxProcess::BUILD;
 my $up = FakeUpstream->new(dir => "$tmp/upstream")->start;
-my ($site, $port) = map { SandboxProcess::free_port() } 1 .. 2;
+my ($site, $port, $ports) = map { SandboxProcess::free_port() } 1 .. 3;
 my $address = $up->url =~ s{http://}{}r;
 
 
@@ -47,11 +47,17 @@ for ([ '/usr/local/lib/sandbox-gateway', $build ],
      [ '/var/lib/sandbox', "$tmp/data" ],
      [ '/etc/nginx/sandbox.tokens', "$tmp/tokens" ],
      [ '127.0.0.1:8080', "127.0.0.1:$port" ],
+     [ '127.0.0.1:8081', "127.0.0.1:$ports" ],
      [ '127.0.0.1:8090', $address ])
 {
     my ($is, $becomes) = @$_;
     ok($conf =~ s/\Q$is\E/$becomes/g, "it has $is");
 }
+
+# what stands there as a comment works as well
+
+ok($conf =~ s/^(# server \{\n(?:#.*\n)+)\z/$1 =~ s{^# ?}{}mgr/me,
+   'it has a listener for user ports');
 
 SandboxTest::write_file("$tmp/drop-in.conf", $conf);
 
@@ -119,6 +125,12 @@ is($r->status, 200, 'with the token');
 is(ask($port, '/v1/sandboxes')->status, 401, 'without');
 is(ask($port, '/v1/sandboxes', "Authorization: Bearer $token")->status, 200,
    'as bearer');
+
+my $url = SandboxHttp->connect(port => $port)->request(
+    POST => '/console/api/v1/sandboxes/s1/ports/8080',
+    headers => [ "Authorization: Bearer $token" ])->json->{url};
+my ($host, $ticket) = $url =~ m{^http://([^/]+:$ports)(/.*)$};
+is(ask($ports, $ticket, "Host: $host")->status, 303, 'a user port is opened');
 
 my $history = SandboxHistory->new(dir => "$tmp/data/history");
 my ($event) = SandboxProcess->wait_for(sub {

@@ -65,6 +65,15 @@ is_deeply([ @of{qw(x-forwarded-proto x-forwarded-for x-forwarded-host)} ],
           [ ['http'], ['192.0.2.1, 127.0.0.1'], ['127.0.0.1:' . $g->port] ],
           'C006 one of each');
 
+# user ports
+
+my $opened = $g->request(POST => '/console/api/v1/sandboxes/s1/ports/8080');
+my ($name, $listener, $ticket) = ($opened->json->{url} // '')
+    =~ m{^http://(\w+\.localhost):(\d+)(/\?\S+)$} or diag($opened->content);
+isnt($listener, $g->port, 'user ports have a listener of their own');
+my $c = SandboxHttp->connect(port => $listener, host_header => "$name:$listener");
+is($c->request(GET => $ticket)->status, 303, 'which takes a ticket');
+
 my $history = SandboxHistory->new(dir => $g->line('History'));
 my ($event) = SandboxProcess->wait_for(sub {
     my @e = grep { $_->{event_id} eq $r->header('X-Operation-Id') }

@@ -37,6 +37,18 @@ my @wrong = (
     [ 2, qr/different ports/, '--listen', '127.0.0.1:81', '--port', 82 ],
     [ 2, qr/not a loopback address: give --tls-cert/, '--listen', '0.0.0.0' ],
     [ 2, qr/not a loopback address: give --tls-cert/, '--listen', '[::]' ],
+    [ 2, qr/is ADDRESS:PORT or off/, '--port-listen', '127.0.0.1' ],
+    [ 2, qr/--port-listen: "x" is not an address/, '--port-listen', 'x:1' ],
+    [ 2, qr/must not share the console's/, '--port-listen', '127.0.0.1:8080' ],
+    [ 2, qr/--port-listen: 0\.0\.0\.0 is not a loopback address/,
+      '--port-listen', '0.0.0.0:81', '--port-host', '*.x.example' ],
+    [ 2, qr/name what browsers call it/, '--port-listen', '0.0.0.0:81',
+      '--insecure' ],
+    [ 2, qr/"x\.example" is not \*\.NAME/, '--port-host', 'x.example' ],
+    [ 2, qr/--port-listen is off/, '--port-listen', 'off', '--port-host',
+      '*.x.example' ],
+    [ 2, qr/--port-host needs --port-listen/, '--listen', '0.0.0.0',
+      '--insecure', '--port-host', '*.x.example' ],
     [ 2, qr/--tls-key is missing/, '--tls-cert', '/x' ],
     [ 2, qr/--tls-cert is missing/, '--tls-key', '/x' ],
     [ 1, qr/--tls-cert: \/nowhere\/c cannot be read/, '--tls-cert',
@@ -83,6 +95,34 @@ sub listens {
 }
 
 sub dotenv { SandboxTest::write_file("$g->{dir}/cwd/.env", join "\n", @_, '') }
+
+sub ports {
+    my ($rc, $out, $err) = $g->run('--print-config', '--data',
+                                   "$g->{dir}/never", @_);
+
+    return "exit $rc: $err" if $rc;
+
+    my ($url) = $out =~ /sandbox_port_listen\s+"(\S+)"/ or return 'none';
+    my ($listen) = $out =~ /listen\s+(\S+:\d+)(?! default)\b[^\n]*;\n
+                            (?:(?!listen).)*sandbox_port_listen/sx;
+    my ($host) = $out =~ /sandbox_port_host\s+(\S+);/;
+
+    return join ' ', grep { defined } $listen, $url, $host;
+}
+
+is(ports(), '127.0.0.1:8081 http://127.0.0.1:8081', 'user ports by default');
+is(ports('--listen', '[::1]:90'), '[::1]:91 http://[::1]:91', 'beside the console');
+is(ports('--port-listen', '127.0.0.2:99'), '127.0.0.2:99 http://127.0.0.2:99',
+   'where they are told to be');
+is(ports('--port-listen', 'off'), 'none', 'nowhere');
+is(ports('--listen', '0.0.0.0', '--insecure'), 'none',
+   'beyond loopback not by themselves');
+is(ports('--listen', '0.0.0.0', '--insecure', '--port-listen', '0.0.0.0:81',
+         '--port-host', '*.x.example'),
+   '0.0.0.0:81 http://0.0.0.0:81 "*.x.example"', 'by names');
+is(ports('--listen', '0.0.0.0', '--host', 'gw.example', '--port-listen',
+         '0.0.0.0:81', '--tls-cert', '/c', '--tls-key', '/k'),
+   '0.0.0.0:81 https://gw.example:81', 'by one name, with TLS');
 
 is(listens(), '127.0.0.1:8080', 'loopback and 8080 by default');
 is(listens('--listen', 'localhost', '--port=81'), '127.0.0.1:81', 'flags');
@@ -252,7 +292,7 @@ like($out, qr/\Asandbox-gateway \d+\.\d+\.\d+\nnginx \d+\.\d+\.\d+ /, 'versions'
 
 ($rc, $out, $err) = $g->run('--help');
 
-for (qw(upstream api-key-file listen port public host tls-cert tls-key insecure
+for (qw(upstream api-key-file listen port public host port-listen port-host tls-cert tls-key insecure
         data history workers config print-config check unconfined version
         help))
 {
