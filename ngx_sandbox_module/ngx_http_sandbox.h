@@ -35,6 +35,11 @@
 #define NGX_HTTP_SANDBOX_ENDPOINTS_REWRITE  1
 #define NGX_HTTP_SANDBOX_ENDPOINTS_ALL      2
 
+/* Host of what goes to the OpenSandbox server; AUTO: the client's over http */
+#define NGX_HTTP_SANDBOX_HOST_AUTO      0
+#define NGX_HTTP_SANDBOX_HOST_CLIENT    1
+#define NGX_HTTP_SANDBOX_HOST_UPSTREAM  2
+
 /* how requests to the Kubernetes ingress name their sandbox */
 #define NGX_HTTP_SANDBOX_INGRESS_OFF     0
 #define NGX_HTTP_SANDBOX_INGRESS_HEADER  1
@@ -145,6 +150,7 @@ typedef struct {
     ngx_str_t                     api_key;
     ngx_str_t                     api_key_file;
     sb_tokens_t                  *tokens;
+    ngx_uint_t                    host_header;  /* NGX_HTTP_SANDBOX_HOST_* */
     ngx_http_sandbox_ingress_t   *ingress;
     ngx_uint_t                    endpoints;
     ngx_array_t                  *allow;        /* of ngx_cidr_t */
@@ -313,6 +319,8 @@ ngx_int_t ngx_http_sandbox_identify(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 ngx_int_t ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+/* Takes out of the answer what upstream has meant for this hop only. */
+void ngx_http_sandbox_hop_answer(ngx_http_request_t *r);
 
 /* ngx_http_sandbox_ingress.c: locations that stand for the ingress */
 void ngx_http_sandbox_ingress_route(ngx_http_request_t *r,

@@ -20,6 +20,8 @@ typedef struct {
 static void ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r);
 static void ngx_http_sandbox_hop_names(ngx_http_request_t *r,
     ngx_str_t *names);
+static ngx_uint_t ngx_http_sandbox_hop_next(ngx_str_t *names, ngx_str_t *name);
+static void ngx_http_sandbox_hop_hide(ngx_http_request_t *r, ngx_str_t *name);
 static ngx_int_t ngx_http_sandbox_set(ngx_http_request_t *r,
     ngx_http_sandbox_name_t *name, ngx_str_t *value);
 static ngx_int_t ngx_http_sandbox_set_route(ngx_http_request_t *r,
@@ -43,7 +45,10 @@ static ngx_str_t  ngx_http_sandbox_headers[] = {
     ngx_string("x-opensandbox-team"),
     ngx_string("x-opensandbox-roles"),
     ngx_string("accept-encoding"),
-    ngx_string("sec-websocket-extensions")
+    ngx_string("sec-websocket-extensions"),
+    ngx_string("trailer"),
+    ngx_string("proxy-authorization"),
+    ngx_string("proxy-connection")
 };
 
 
@@ -197,6 +202,12 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
              * route of an ingress is set anew below */
             ngx_http_sandbox_kill(&h[i]);
 
+        } else if (n >= NGX_HTTP_SANDBOX_H_TRAILER
+                   && n <= NGX_HTTP_SANDBOX_H_PROXY_CONN)
+        {
+            /* of this hop; nginx passes no trailers on (C003) */
+            ngx_http_sandbox_kill(&h[i]);
+
         } else if (n == NGX_HTTP_SANDBOX_H_OSB_USER
                    || n == NGX_HTTP_SANDBOX_H_OSB_TEAM
                    || n == NGX_HTTP_SANDBOX_H_OSB_ROLES)
@@ -266,7 +277,10 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
     if (ctx->road == NULL) {
 
         if (r->headers_in.host == NULL || ctx->port_listener
-            || (lcf->upstream->tls && !ctx->ingress))
+            || (!ctx->ingress
+                && (lcf->host_header == NGX_HTTP_SANDBOX_HOST_UPSTREAM
+                    || (lcf->host_header == NGX_HTTP_SANDBOX_HOST_AUTO
+                        && lcf->upstream->tls))))
         {
             ctx->upstream_host = lcf->upstream->authority;
 
@@ -359,37 +373,19 @@ ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r)
 static void
 ngx_http_sandbox_hop_names(ngx_http_request_t *r, ngx_str_t *names)
 {
-    u_char           *p, *last, *start;
-    size_t            len;
+    ngx_str_t         rest, name;
     ngx_uint_t        i, n, twin;
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
 
-    p = names->data;
-    last = p + names->len;
+    rest = *names;
 
-    while (p < last) {
-
-        while (p < last && (*p == ' ' || *p == ',' || *p == '\t')) {
-            p++;
-        }
-
-        start = p;
-
-        while (p < last && *p != ' ' && *p != ',' && *p != '\t') {
-            p++;
-        }
-
-        len = p - start;
-
-        if (len == 0) {
-            continue;
-        }
+    while (ngx_http_sandbox_hop_next(&rest, &name)) {
 
         ngx_http_sandbox_each_header(r, part, h, i) {
 
-            if (h[i].key.len != len
-                || ngx_strncasecmp(h[i].key.data, start, len) != 0)
+            if (h[i].key.len != name.len
+                || ngx_strncasecmp(h[i].key.data, name.data, name.len) != 0)
             {
                 continue;
             }
@@ -436,4 +432,100 @@ ngx_http_sandbox_set(ngx_http_request_t *r, ngx_http_sandbox_name_t *name,
     h->hash = name->hash;
 
     return NGX_OK;
+}
+
+
+/* The next name of a list such as that of Connection. */
+
+static ngx_uint_t
+ngx_http_sandbox_hop_next(ngx_str_t *names, ngx_str_t *name)
+{
+    u_char  *p, *last;
+
+    p = names->data;
+    last = p + names->len;
+
+    while (p < last && (*p == ' ' || *p == ',' || *p == '\t')) {
+        p++;
+    }
+
+    name->data = p;
+
+    while (p < last && *p != ' ' && *p != ',' && *p != '\t') {
+        p++;
+    }
+
+    name->len = p - name->data;
+    names->data = p;
+    names->len = last - p;
+
+    return name->len != 0;
+}
+
+
+void
+ngx_http_sandbox_hop_answer(ngx_http_request_t *r)
+{
+    ngx_str_t             rest, name;
+    ngx_uint_t            i;
+    ngx_list_part_t      *part;
+    ngx_table_elt_t      *h;
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    if (u == NULL || u->headers_in.connection == NULL) {
+        return;
+    }
+
+    /* there may be several of them */
+
+    part = &u->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; ngx_http_sandbox_next(&part, &h, &i); i++) {
+
+        if (h[i].key.len != sizeof("connection") - 1
+            || ngx_strncasecmp(h[i].key.data, (u_char *) "connection",
+                               h[i].key.len)
+               != 0)
+        {
+            continue;
+        }
+
+        rest = h[i].value;
+
+        while (ngx_http_sandbox_hop_next(&rest, &name)) {
+            ngx_http_sandbox_hop_hide(r, &name);
+        }
+    }
+}
+
+
+/* Upgrade stands beside "Connection: upgrade" in every WebSocket answer. */
+
+static void
+ngx_http_sandbox_hop_hide(ngx_http_request_t *r, ngx_str_t *name)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    if (name->len == sizeof("upgrade") - 1
+        && ngx_strncasecmp(name->data, (u_char *) "upgrade", name->len) == 0)
+    {
+        return;
+    }
+
+    part = &r->headers_out.headers.part;
+    h = part->elts;
+
+    for (i = 0; ngx_http_sandbox_next(&part, &h, &i); i++) {
+
+        if (h[i].key.len == name->len
+            && ngx_strncasecmp(h[i].key.data, name->data, name->len) == 0)
+        {
+            h[i].hash = 0;
+        }
+    }
 }

@@ -35,6 +35,14 @@ static ngx_http_sandbox_ingress_t  ngx_http_sandbox_ingress_off = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_sandbox_host_header[] = {
+    { ngx_string("auto"), NGX_HTTP_SANDBOX_HOST_AUTO },
+    { ngx_string("client"), NGX_HTTP_SANDBOX_HOST_CLIENT },
+    { ngx_string("upstream"), NGX_HTTP_SANDBOX_HOST_UPSTREAM },
+    { ngx_null_string, 0 }
+};
+
+
 #define NGX_HTTP_SANDBOX_ANY                                                  \
     NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
 
@@ -180,6 +188,13 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
+
+    { ngx_string("sandbox_upstream_host"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, host_header),
+      ngx_http_sandbox_host_header },
 
     { ngx_string("sandbox_ingress"),
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_1MORE,
@@ -366,6 +381,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->upstream = NGX_CONF_UNSET_PTR;
     lcf->hosts = NGX_CONF_UNSET_PTR;
     lcf->tokens = NGX_CONF_UNSET_PTR;
+    lcf->host_header = NGX_CONF_UNSET_UINT;
     lcf->ingress = NGX_CONF_UNSET_PTR;
     lcf->endpoints = NGX_CONF_UNSET_UINT;
     lcf->allow = NGX_CONF_UNSET_PTR;
@@ -400,6 +416,8 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->upstream, prev->upstream, NULL);
     ngx_conf_merge_ptr_value(conf->hosts, prev->hosts, NULL);
     ngx_conf_merge_ptr_value(conf->tokens, prev->tokens, NULL);
+    ngx_conf_merge_uint_value(conf->host_header, prev->host_header,
+                              NGX_HTTP_SANDBOX_HOST_AUTO);
     ngx_conf_merge_ptr_value(conf->ingress, prev->ingress,
                              &ngx_http_sandbox_ingress_off);
     ngx_conf_merge_uint_value(conf->endpoints, prev->endpoints,

@@ -42,6 +42,9 @@ static ngx_uint_t ngx_http_sandbox_is_type(ngx_http_request_t *r,
 static ngx_http_sandbox_shield_t  ngx_http_sandbox_shields[] = {
     { ngx_string("X-Operation-Id"), 0, 0 },
     { ngx_string("X-Correlation-Id"), 0, 0 },
+    { ngx_string("Trailer"), 0, 0 },
+    { ngx_string("Proxy-Authenticate"), 0, 0 },
+    { ngx_string("Proxy-Connection"), 0, 0 },
     { ngx_string("X-Content-Type-Options"), 0, 2 },
     { ngx_string("Service-Worker-Allowed"), 0, 1 },
     { ngx_string("Clear-Site-Data"), 0, 1 },
@@ -117,8 +120,13 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
         }
     }
 
-    if (ctx->upstream_status && ngx_http_sandbox_shield(r, ctx) != NGX_OK) {
-        return NGX_ERROR;
+    if (ctx->upstream_status) {
+
+        ngx_http_sandbox_hop_answer(r);
+
+        if (ngx_http_sandbox_shield(r, ctx) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     if (ngx_http_sandbox_add_header(r, "X-Operation-Id",
