@@ -15,12 +15,32 @@ char *
 ngx_http_sandbox_conf_helper(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_str_t                     *value, path;
+    ngx_core_conf_t               *ccf;
     ngx_http_sandbox_main_conf_t  *mcf;
 
     mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_sandbox_module);
 
     if (mcf->helper != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
+    }
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cf->cycle->conf_ctx,
+                                           ngx_core_module);
+
+    if (ccf->master == 0 && ngx_process == NGX_PROCESS_SINGLE
+        && !ngx_is_init_cycle(cf->cycle->old_cycle))
+    {
+        /*
+         * the only process there is would go on with requests and a connection
+         * to the helper that belong to the configuration that goes; refused
+         * here, before the filters are chained anew
+         */
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "with \"master_process off\" and \"sandbox_helper\" "
+                           "the configuration cannot be reloaded: restart "
+                           "nginx");
+        return NGX_CONF_ERROR;
     }
 
     value = cf->args->elts;

@@ -157,6 +157,14 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
         reason = gone ? "client_disconnected" : "upstream_cut";
     }
 
+    if (ngx_exiting && r->connection->close && reason
+        && ngx_strncmp(reason, "client_", 7) == 0)
+    {
+        /* it is we who have gone: worker_shutdown_timeout is over */
+        text = "unknown";
+        reason = "worker_shutdown";
+    }
+
     ctx->status = text;
 
     ngx_http_sandbox_put_text(w, SB_T_STATUS, text);

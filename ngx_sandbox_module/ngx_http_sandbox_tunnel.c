@@ -13,6 +13,7 @@ static ssize_t ngx_http_sandbox_tunnel_to_client(ngx_connection_t *c,
 static ssize_t ngx_http_sandbox_tunnel_to_upstream(ngx_connection_t *c,
     u_char *buf, size_t size);
 static void ngx_http_sandbox_tunnel_close(void *data);
+static void ngx_http_sandbox_tunnel_goodbye(ngx_http_sandbox_tunnel_t *t);
 static ngx_http_sandbox_tunnel_t *ngx_http_sandbox_tunnel_get(
     ngx_connection_t *c);
 
@@ -62,11 +63,38 @@ ngx_http_sandbox_tunnel_close(void *data)
 
     t->client->send = t->client_send;
 
+    ngx_http_sandbox_tunnel_goodbye(t);
+
     c = ctx->request->upstream ? ctx->request->upstream->peer.connection : NULL;
 
     if (c && c == t->upstream) {
         c->send = t->upstream_send;
     }
+}
+
+
+/*
+ * The worker leaves, worker_shutdown_timeout is over: the client is told to come
+ * again (1012, service restart), if upstream is not just in the middle of a
+ * frame.
+ */
+
+static void
+ngx_http_sandbox_tunnel_goodbye(ngx_http_sandbox_tunnel_t *t)
+{
+    sb_ws_t  *ws;
+
+    static u_char  frame[] = { 0x88, 0x02, 0x03, 0xf4 };
+
+    ws = &t->from_upstream;
+
+    if (!ngx_exiting || !t->client->close || ws->closed || ws->broken
+        || ws->left || ws->head_len)
+    {
+        return;
+    }
+
+    (void) t->client_send(t->client, frame, sizeof(frame));
 }
 
 
