@@ -566,12 +566,9 @@ ngx_http_sandbox_port_redirect(ngx_http_request_t *r,
                                host, &ctx->port_target)
                    - p;
 
-    if (ngx_http_sandbox_add_header(r, "Location", (char *) location.data,
-                                    location.len)
+    if (ngx_http_sandbox_add_header(r, "Cache-Control", "no-store",
+                                    sizeof("no-store") - 1)
         != NGX_OK
-        || ngx_http_sandbox_add_header(r, "Cache-Control", "no-store",
-                                       sizeof("no-store") - 1)
-           != NGX_OK
         || ngx_http_sandbox_add_header(r, "Referrer-Policy", "no-referrer",
                                        sizeof("no-referrer") - 1)
            != NGX_OK)
@@ -585,7 +582,10 @@ ngx_http_sandbox_port_redirect(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    /* with a status of this kind the value becomes Location */
+
     ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
+    cv.value = location;
     ngx_str_set(&type, "text/plain");
 
     rc = ngx_http_send_response(r, NGX_HTTP_SEE_OTHER, &type, &cv);
