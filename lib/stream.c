@@ -122,6 +122,8 @@ sb_stream_failed(sb_stream_t *s)
     sb_stream_facts_t  *f = &s->facts;
 
     f->end = SB_STREAM_FAILED;
+    f->has_exit_code = false;
+    f->exit_code = -1;
     memcpy(f->ename, s->ename, sizeof(f->ename));
     memcpy(f->evalue, s->evalue, sizeof(f->evalue));
     f->killed = s->killed;
@@ -140,11 +142,17 @@ sb_stream_failed(sb_stream_t *s)
 }
 
 
-/* Only the first terminal event counts. */
+/* Only the first terminal event counts, but for an error: of a Jupyter kernel
+ * execd often says execution_complete first and the error after it. */
 static void
 sb_stream_terminal(sb_stream_t *s)
 {
     sb_stream_facts_t  *f = &s->facts;
+
+    if (f->end == SB_STREAM_COMPLETE && s->type == SB_TYPE_ERROR) {
+        sb_stream_failed(s);
+        return;
+    }
 
     if (f->end != SB_STREAM_OPEN) {
         return;

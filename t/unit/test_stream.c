@@ -231,8 +231,15 @@ static const case_t  cases[] = {
     { "runtime tail", sb_lit(INIT PING "{\"code\":\"RUNTIME_ERROR\",\"message\":"
         "\"error running in session. timeout after 300ms\"}"), ID, "", "",
       SB_STREAM_RUNTIME, 999, 3, 0, 0, false },
-    { "tail after the end", sb_lit(DONE "{\"code\":\"X\"}" FAIL("1", "")), "",
-      "", "", SB_STREAM_COMPLETE, 0, 3, 0, 0, false },
+    { "tail after the end", sb_lit(DONE "{\"code\":\"X\"}"), "", "", "",
+      SB_STREAM_COMPLETE, 0, 2, 0, 0, false },
+    { "an error after the end", sb_lit(INIT DONE OUT("x\\n")
+        "{\"type\":\"status\",\"text\":\"error\"}\n\n"
+        "{\"type\":\"error\",\"error\":{\"ename\":\"KeyError\","
+        "\"evalue\":\"'k'\",\"traceback\":[]}}\n\n"), ID, "x\n\n", "",
+      SB_STREAM_FAILED, 999, 5, 0, 0, false },
+    { "an end after the error", sb_lit(INIT FAIL("3", "") DONE), ID, "", "",
+      SB_STREAM_FAILED, 3, 3, 0, 0, false },
     { "no timestamps, other order", sb_lit(
         "{\"text\":\"i\",\"type\":\"init\"}\n\n"
         "{\"timestamp\":1,\"text\":\"a\\nb\",\"type\":\"stderr\"}\n"
