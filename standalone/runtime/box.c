@@ -14,6 +14,7 @@
 #include "box.h"
 #include "fsutil.h"
 #include "id.h"
+#include "snapshot.h"
 
 
 #define RT_TICK_MS  200
@@ -85,7 +86,8 @@ rt_boxes_init(const rt_boxes_conf_t *conf, char *why, size_t n)
 
     rt_wake = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
 
-    return conf->unconfined || rt_box_probe(why, n);
+    return rt_snaps_init(conf->data, why, n)
+           && (conf->unconfined || rt_box_probe(why, n));
 }
 
 
@@ -141,6 +143,10 @@ rt_box_free(rt_box_t *b)
     for (i = 0; i < b->nmetadata; i++) {
         free(b->metadata[i].key);
         free(b->metadata[i].value);
+    }
+
+    if (b->snapshot[0] != '\0') {
+        rt_snap_unuse(b->snapshot);
     }
 
     rt_strings_free(b->argv);
@@ -250,6 +256,7 @@ rt_box_start(rt_box_t *b, char *why, size_t n)
         snprintf(why, n, rt_ending ? "the runtime is stopping"
                  : "there are %d sandboxes already: delete some first",
                  RT_BOXES_MAX);
+        rt_remove_at(AT_FDCWD, b->dir);
         rt_box_free(b);
         return false;
     }

@@ -33,6 +33,7 @@ struct rt_box_s {
 
     char              id[37];
     char             *image;            /* JSON, without credentials */
+    char              snapshot[37];     /* it began with; image is NULL then */
     char             *platform;         /* JSON, or NULL */
     char             *entrypoint;       /* JSON array */
     char            **argv;             /* the same */
@@ -99,6 +100,10 @@ extern rt_boxes_conf_t  rt_boxes_conf;
 
 /* Makes the file tree of a sandbox.  0 or -1 with errno. */
 int rt_root_make(const char *root, const char *hostname);
+/* Makes a tree that a sandbox has left fit for another one: real directories
+ * where something is to be mounted, whatever stands there now, and the host
+ * name.  No link in it is followed.  0 or -1 with errno. */
+int rt_root_mend(const char *root, const char *hostname);
 
 /* Starts b's processes (main thread only).  false with a sentence. */
 bool rt_box_spawn(rt_box_t *b, char *why, size_t n);

@@ -1,6 +1,7 @@
 /* The file tree of a sandbox: its own but for /usr. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,6 +114,14 @@ rt_mk_like_host(const char *root, const char *name)
 }
 
 
+static void
+rt_hosts(char *dst, size_t n, const char *hostname)
+{
+    snprintf(dst, n, "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n"
+             "::1\tlocalhost ip6-localhost\n", hostname);
+}
+
+
 int
 rt_root_make(const char *root, const char *hostname)
 {
@@ -175,8 +184,7 @@ rt_root_make(const char *root, const char *hostname)
         rt_copy(from, to);
     }
 
-    snprintf(hosts, sizeof(hosts), "127.0.0.1\tlocalhost\n"
-             "127.0.1.1\t%s\n::1\tlocalhost ip6-localhost\n", hostname);
+    rt_hosts(hosts, sizeof(hosts), hostname);
     snprintf(from, sizeof(from), "%s\n", hostname);
 
     if (rt_mk_file(root, "etc/passwd", rt_passwd) == -1
@@ -194,4 +202,116 @@ rt_root_make(const char *root, const char *hostname)
     snprintf(to, sizeof(to), "%s/home/user", root);
 
     return geteuid() == 0 ? chown(to, 1000, 1000) : 0;
+}
+
+
+/* What stands at name in a directory becomes a real directory. */
+
+static int
+rt_real_dir(int dir, const char *name)
+{
+    struct stat  st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+        && S_ISDIR(st.st_mode))
+    {
+        return 0;
+    }
+
+    return rt_remove_at(dir, name) == -1 ? -1 : mkdirat(dir, name, 0755);
+}
+
+
+/* Replaces a file; what stands there is not opened. */
+
+static void
+rt_replace_at(int dir, const char *name, const char *text)
+{
+    int     fd;
+    size_t  n;
+
+    if (rt_remove_at(dir, name) == -1) {
+        return;
+    }
+
+    fd = openat(dir, name, O_WRONLY|O_CREAT|O_EXCL|O_NOFOLLOW|O_CLOEXEC,
+                0644);
+
+    if (fd == -1) {
+        return;
+    }
+
+    n = strlen(text);
+
+    if (write(fd, text, n) != (ssize_t) n) {
+        (void) unlinkat(dir, name, 0);
+    }
+
+    close(fd);
+}
+
+
+int
+rt_root_mend(const char *root, const char *hostname)
+{
+    int          dir, sub, rc;
+    size_t       i;
+    char         text[512], host[64];
+    struct stat  st;
+
+    static const char *const  mounts[] = { "usr", "proc", "dev", "opt" };
+    static const char *const  unmerged[] = {
+        "bin", "sbin", "lib", "lib32", "lib64", "libx32"
+    };
+
+    dir = open(root, O_RDONLY|O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC);
+
+    if (dir == -1) {
+        return -1;
+    }
+
+    rc = 0;
+
+    for (i = 0; i < sizeof(mounts) / sizeof(mounts[0]) && rc == 0; i++) {
+        rc = rt_real_dir(dir, mounts[i]);
+    }
+
+    for (i = 0; i < sizeof(unmerged) / sizeof(unmerged[0]) && rc == 0; i++) {
+        snprintf(host, sizeof(host), "/%s", unmerged[i]);
+
+        if (lstat(host, &st) == 0 && S_ISDIR(st.st_mode)) {
+            rc = rt_real_dir(dir, unmerged[i]);
+        }
+    }
+
+    sub = rc == 0 ? openat(dir, "opt",
+                           O_RDONLY|O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC) : -1;
+
+    if (sub != -1) {
+        rc = rt_real_dir(sub, "opensandbox");
+        close(sub);
+    }
+
+    sub = rc == 0 ? openat(dir, "opt/opensandbox",
+                           O_RDONLY|O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC) : -1;
+
+    if (sub != -1) {
+        rc = rt_remove_at(sub, "execd");
+        close(sub);
+    }
+
+    sub = rc == 0 ? openat(dir, "etc",
+                           O_RDONLY|O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC) : -1;
+
+    if (sub != -1) {
+        rt_hosts(text, sizeof(text), hostname);
+        rt_replace_at(sub, "hosts", text);
+        snprintf(text, sizeof(text), "%s\n", hostname);
+        rt_replace_at(sub, "hostname", text);
+        close(sub);
+    }
+
+    close(dir);
+
+    return rc;
 }

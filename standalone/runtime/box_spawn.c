@@ -393,7 +393,12 @@ rt_box_spawn(rt_box_t *b, char *why, size_t n)
     snprintf(path, sizeof(path), "%s/log", b->dir);
     snprintf(host, sizeof(host), "%.12s", b->id + 24);
 
-    if (mkdir(b->dir, 0700) == -1 || rt_root_make(root, host) == -1) {
+    /* of one that began with a snapshot the files are there */
+
+    if (b->snapshot[0] != '\0'
+        ? rt_root_mend(root, host) == -1
+        : mkdir(b->dir, 0700) == -1 || rt_root_make(root, host) == -1)
+    {
         snprintf(why, n, "the sandbox's directory %s cannot be made: %s",
                  b->dir, strerror(errno));
         return false;

@@ -72,16 +72,6 @@ rt_lc_pools(rt_req_t *r, const char *id, const char *last)
 
 
 static void
-rt_lc_snapshots(rt_req_t *r, const char *id, const char *last)
-{
-    (void) id;
-    (void) last;
-    rt_lc_fail(r, 501, "SNAPSHOT::NOT_IMPLEMENTED",
-               "The local runtime has no snapshots.");
-}
-
-
-static void
 rt_lc_events(rt_req_t *r, const char *id, const char *last)
 {
     (void) id;
@@ -110,11 +100,12 @@ static const rt_lc_entry_t  rt_lc_routes[] = {
     { "/sandboxes/*/pause", RT_POST, rt_lc_pause },
     { "/sandboxes/*/resume", RT_POST, rt_lc_resume },
     { "/sandboxes/*/renew-expiration", RT_POST, rt_lc_renew },
-    { "/sandboxes/*/snapshots", RT_POST, rt_lc_snapshots },
+    { "/sandboxes/*/snapshots", RT_POST, rt_lc_snap_create },
     { "/sandboxes/*/endpoints/*", RT_GET, rt_lc_endpoint },
     { "/sandboxes/*/diagnostics/*", RT_GET, rt_lc_diag },
-    { "/snapshots", RT_GET, rt_lc_snapshots },
-    { "/snapshots/*", RT_GET|RT_DELETE, rt_lc_snapshots },
+    { "/snapshots", RT_GET, rt_lc_snap_list },
+    { "/snapshots/*", RT_GET, rt_lc_snap_get },
+    { "/snapshots/*", RT_DELETE, rt_lc_snap_delete },
     { "/pools", RT_GET|RT_POST, rt_lc_pools },
     { "/pools/*", RT_GET|RT_PUT|RT_DELETE, rt_lc_pools },
 };

@@ -38,6 +38,25 @@ void rt_lc_invalid(rt_req_t *r, const char *type, const char *loc,
 /* The body as a JSON object; NULL when 422 was answered. */
 sb_jdoc_t *rt_lc_body(rt_req_t *r);
 
+/* Which items of a list are asked for, and how many there are. */
+typedef struct {
+    int64_t  page;
+    int64_t  size;
+    size_t   total;             /* so far */
+    size_t   shown;
+} rt_page_t;
+
+/* From the query; false when 422 was answered. */
+bool rt_lc_page(rt_req_t *r, rt_page_t *page);
+/* Counts one more item; true: it is to be appended (a comma was, if needed). */
+bool rt_lc_page_item(sb_buf_t *b, rt_page_t *page);
+/* Appends the end of the answer, behind the last item. */
+void rt_lc_page_end(sb_buf_t *b, const rt_page_t *page);
+/* An integer of the query; *out stays as it is when there is none.  false when
+ * 422 was answered. */
+bool rt_lc_query_int(rt_req_t *r, const char *name, int64_t max,
+    int64_t *out);
+
 /* A string in quotes, UTF-8 as it is. */
 void rt_lc_str(sb_buf_t *b, sb_str_t s);
 /* A time in quotes. */
@@ -54,6 +73,11 @@ void rt_lc_renew(rt_req_t *r, const char *id, const char *last);
 void rt_lc_patch(rt_req_t *r, const char *id, const char *last);
 void rt_lc_endpoint(rt_req_t *r, const char *id, const char *last);
 void rt_lc_diag(rt_req_t *r, const char *id, const char *last);
+
+void rt_lc_snap_create(rt_req_t *r, const char *id, const char *last);
+void rt_lc_snap_list(rt_req_t *r, const char *id, const char *last);
+void rt_lc_snap_get(rt_req_t *r, const char *id, const char *last);
+void rt_lc_snap_delete(rt_req_t *r, const char *id, const char *last);
 
 void rt_lc_create(rt_req_t *r);
 void rt_lc_list(rt_req_t *r);

@@ -7,6 +7,7 @@
 
 #include "id.h"
 #include "lifecycle.h"
+#include "snapshot.h"
 
 
 #define RT_ENVS_MAX  4000
@@ -400,10 +401,62 @@ rt_metadata(rt_req_t *r, const sb_jv_t *root, rt_box_t *b)
 }
 
 
-/* The rules of the model in FastAPI's order, then those of the service. */
+/* Of a sandbox that begins with a snapshot. */
+
+static void
+rt_default_entrypoint(rt_box_t *b)
+{
+    b->argv = calloc(4, sizeof(char *));
+    b->entrypoint = strdup("[\"tail\",\"-f\",\"/dev/null\"]");
+
+    if (b->argv == NULL || b->entrypoint == NULL) {
+        abort();
+    }
+
+    b->argv[0] = strdup("tail");
+    b->argv[1] = strdup("-f");
+    b->argv[2] = strdup("/dev/null");
+}
+
+
+/* false: an answer was given. */
 
 static bool
-rt_create_check(rt_req_t *r, const sb_jv_t *root, rt_box_t *b)
+rt_restore(rt_req_t *r, rt_box_t *b, const char *id)
+{
+    char  why[512];
+
+    switch (rt_snap_restore(id, b, why, sizeof(why))) {
+
+    case RT_SNAP_DONE:
+        memcpy(b->snapshot, id, sizeof(b->snapshot));
+        return true;
+
+    case RT_SNAP_UNKNOWN:
+        rt_lc_fail(r, 404, "SNAPSHOT::NOT_FOUND",
+                   "Snapshot %.200s not found", id);
+        break;
+
+    case RT_SNAP_NOT_READY:
+        rt_lc_fail(r, 409, "SNAPSHOT::NOT_READY",
+                   "Snapshot %s is not ready for restore.", id);
+        break;
+
+    default:
+        rt_lc_fail(r, 500, "DOCKER::SANDBOX_START_FAILED", "%s", why);
+        break;
+    }
+
+    return false;
+}
+
+
+/* The rules of the model in FastAPI's order, then those of the service; id gets
+ * the snapshot to begin with. */
+
+static bool
+rt_create_check(rt_req_t *r, const sb_jv_t *root, rt_box_t *b, char *id,
+    size_t max)
 {
     bool            snapshot;
     int64_t         seconds;
@@ -447,14 +500,17 @@ rt_create_check(rt_req_t *r, const sb_jv_t *root, rt_box_t *b)
         }
     }
 
-    if (snapshot) {
-        rt_lc_fail(r, 501, "SNAPSHOT::NOT_IMPLEMENTED",
-                   "The local runtime has no snapshots.");
+    if (!rt_supported(r, root) || !rt_metadata(r, root, b)) {
         return false;
     }
 
-    if (!rt_supported(r, root) || !rt_metadata(r, root, b)) {
-        return false;
+    if (snapshot) {
+        v = rt_member(root, "snapshotId", "snapshot_id");
+        snprintf(id, max, "%.*s", (int) v->text.len, v->text.data);
+
+        if (b->argv == NULL) {
+            rt_default_entrypoint(b);
+        }
     }
 
     rt_platform(root, b);
@@ -470,7 +526,7 @@ rt_create_check(rt_req_t *r, const sb_jv_t *root, rt_box_t *b)
 void
 rt_lc_create(rt_req_t *r)
 {
-    char        why[1024];
+    char        why[1024], snapshot[256];
     sb_buf_t    buf;
     rt_box_t   *b;
     sb_jdoc_t  *doc;
@@ -482,8 +538,11 @@ rt_lc_create(rt_req_t *r)
     }
 
     b = rt_box_new();
+    snapshot[0] = '\0';
 
-    if (!rt_create_check(r, sb_jdoc_root(doc), b)) {
+    if (!rt_create_check(r, sb_jdoc_root(doc), b, snapshot, sizeof(snapshot))
+        || (snapshot[0] != '\0' && !rt_restore(r, b, snapshot)))
+    {
         rt_box_free(b);
         sb_jdoc_free(doc);
         return;

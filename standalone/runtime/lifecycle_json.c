@@ -231,7 +231,10 @@ rt_lc_box(sb_buf_t *b, const rt_box_t *box, bool created)
     rt_boxes_lock();
     sb_buf_printf(b, "{\"id\":\"%s\"", box->id);
 
-    if (!created) {
+    if (!created && box->snapshot[0] != '\0') {
+        sb_buf_printf(b, ",\"snapshotId\":\"%s\"", box->snapshot);
+
+    } else if (!created) {
         sb_buf_printf(b, ",\"image\":%s", box->image);
     }
 

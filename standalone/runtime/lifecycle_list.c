@@ -248,10 +248,10 @@ rt_has_state(const rt_box_t *b, const char *query)
 }
 
 
-static bool
-rt_page(rt_req_t *r, const char *name, int64_t max, int64_t *out)
+bool
+rt_lc_query_int(rt_req_t *r, const char *name, int64_t max, int64_t *out)
 {
-    char  *text, *end, loc[64], input[32], ctx[32];
+    char  *text, *end, loc[64], input[32], ctx[32], msg[80];
 
     text = rt_query_get(r->query, name);
 
@@ -269,12 +269,13 @@ rt_page(rt_req_t *r, const char *name, int64_t max, int64_t *out)
 
     } else if (*out < 1 || *out > max) {
         snprintf(input, sizeof(input), "\"%lld\"", (long long) *out);
-        snprintf(ctx, sizeof(ctx), *out < 1 ? "{\"ge\":1}" : "{\"le\":200}");
+        snprintf(ctx, sizeof(ctx), "{\"%s\":%lld}", *out < 1 ? "ge" : "le",
+                 *out < 1 ? 1LL : (long long) max);
+        snprintf(msg, sizeof(msg), "Input should be %s than or equal to %lld",
+                 *out < 1 ? "greater" : "less",
+                 *out < 1 ? 1LL : (long long) max);
         rt_lc_invalid(r, *out < 1 ? "greater_than_equal" : "less_than_equal",
-                      loc, *out < 1
-                      ? "Input should be greater than or equal to 1"
-                      : "Input should be less than or equal to 200", input,
-                      ctx);
+                      loc, msg, input, ctx);
     }
 
     free(text);
@@ -283,22 +284,63 @@ rt_page(rt_req_t *r, const char *name, int64_t max, int64_t *out)
 }
 
 
+bool
+rt_lc_page(rt_req_t *r, rt_page_t *page)
+{
+    memset(page, 0, sizeof(rt_page_t));
+    page->page = 1;
+    page->size = 20;
+
+    return rt_lc_query_int(r, "page", INT32_MAX, &page->page)
+           && rt_lc_query_int(r, "pageSize", 200, &page->size);
+}
+
+
+bool
+rt_lc_page_item(sb_buf_t *b, rt_page_t *page)
+{
+    size_t  first, n;
+
+    first = (size_t) ((page->page - 1) * page->size);
+    n = page->total++;
+
+    if (n < first || n >= first + (size_t) page->size) {
+        return false;
+    }
+
+    if (page->shown++ > 0) {
+        sb_buf_add_c(b, ',');
+    }
+
+    return true;
+}
+
+
+void
+rt_lc_page_end(sb_buf_t *b, const rt_page_t *page)
+{
+    int64_t  pages;
+
+    pages = ((int64_t) page->total + page->size - 1) / page->size;
+    sb_buf_printf(b, "],\"pagination\":{\"page\":%lld,\"pageSize\":%lld,"
+                     "\"totalItems\":%zu,\"totalPages\":%lld,"
+                     "\"hasNextPage\":%s}}",
+                  (long long) page->page, (long long) page->size, page->total,
+                  (long long) pages, page->page < pages ? "true" : "false");
+}
+
+
 void
 rt_lc_list(rt_req_t *r)
 {
     bool        shown;
     char       *filter;
-    size_t      i, n, total, first;
-    int64_t     page, size, pages;
+    size_t      i, n;
     sb_buf_t    b;
     rt_box_t  **list;
+    rt_page_t   page;
 
-    page = 1;
-    size = 20;
-
-    if (!rt_page(r, "page", INT32_MAX, &page)
-        || !rt_page(r, "pageSize", 200, &size))
-    {
+    if (!rt_lc_page(r, &page)) {
         return;
     }
 
@@ -307,8 +349,6 @@ rt_lc_list(rt_req_t *r)
     memset(&b, 0, sizeof(b));
     b.max = RT_BODY_MAX;
     sb_buf_printf(&b, "{\"items\":[");
-    first = (size_t) ((page - 1) * size);
-    total = 0;
 
     for (i = 0; i < n; i++) {
         rt_boxes_lock();
@@ -316,13 +356,8 @@ rt_lc_list(rt_req_t *r)
                 && (filter == NULL || rt_has_labels(list[i], filter));
         rt_boxes_unlock();
 
-        if (shown) {
-            if (total >= first && total < first + (size_t) size) {
-                sb_buf_add(&b, ",", total > first ? 1 : 0);
-                rt_lc_box(&b, list[i], false);
-            }
-
-            total++;
+        if (shown && rt_lc_page_item(&b, &page)) {
+            rt_lc_box(&b, list[i], false);
         }
 
         rt_box_release(list[i]);
@@ -330,11 +365,6 @@ rt_lc_list(rt_req_t *r)
 
     free(list);
     free(filter);
-    pages = ((int64_t) total + size - 1) / size;
-    sb_buf_printf(&b, "],\"pagination\":{\"page\":%lld,\"pageSize\":%lld,"
-                      "\"totalItems\":%zu,\"totalPages\":%lld,"
-                      "\"hasNextPage\":%s}}",
-                  (long long) page, (long long) size, total,
-                  (long long) pages, page < pages ? "true" : "false");
+    rt_lc_page_end(&b, &page);
     rt_lc_json(r, 200, &b);
 }
