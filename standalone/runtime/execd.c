@@ -16,7 +16,7 @@
 #include "proxy.h"
 
 
-#define RT_LOG_MAX  (1024 * 1024)       /* of the entrypoint's output */
+#define RT_LOG_MAX    (1024 * 1024)     /* of the entrypoint's output */
 
 
 typedef struct {
@@ -115,12 +115,61 @@ rt_ok(rt_req_t *r)
 }
 
 
+typedef struct {
+    sb_buf_t  buf;
+    size_t    pos;
+} rt_sent_t;
+
+
+static ssize_t
+rt_send_read(void *ctx, char *buf, size_t max)
+{
+    size_t      n;
+    rt_sent_t  *s;
+
+    s = ctx;
+    n = s->buf.len - s->pos < max ? s->buf.len - s->pos : max;
+    memcpy(buf, s->buf.data + s->pos, n);
+    s->pos += n;
+
+    return (ssize_t) n;
+}
+
+
+static void
+rt_send_free(void *ctx)
+{
+    rt_sent_t  *s;
+
+    s = ctx;
+    sb_buf_free(&s->buf);
+    free(s);
+}
+
+
+void
+rt_send(rt_req_t *r, unsigned status, sb_buf_t *b)
+{
+    rt_sent_t  *s;
+
+    s = b->len > RT_GO_BUFFER ? calloc(1, sizeof(rt_sent_t)) : NULL;
+
+    if (s == NULL) {
+        rt_reply(r, status, b->data ? b->data : "", b->len);
+        sb_buf_free(b);
+        return;
+    }
+
+    s->buf = *b;
+    rt_reply_stream(r, status, UINT64_MAX, rt_send_read, s, rt_send_free);
+}
+
+
 void
 rt_json(rt_req_t *r, unsigned status, sb_buf_t *b)
 {
     rt_out(r, "Content-Type", "application/json; charset=utf-8");
-    rt_reply(r, status, b->data, b->len);
-    sb_buf_free(b);
+    rt_send(r, status, b);
 }
 
 
@@ -148,7 +197,11 @@ rt_fail(rt_req_t *r, unsigned status, const char *code, const char *fmt, ...)
 void
 rt_fail_errno(rt_req_t *r, int err, const char *path)
 {
-    if (err == ENOKEY) {
+    if (err == ENOTNAM) {
+        rt_fail(r, 500, "RUNTIME_ERROR",
+                "there is no such owner or group for %s", path);
+
+    } else if (err == ENOKEY) {
         rt_fail(r, 500, "RUNTIME_ERROR",
                 "%s names a variable that is not set", path);
 
@@ -220,6 +273,41 @@ rt_route(const char *method, const char *path, char *id, size_t max)
 }
 
 
+static void
+rt_html(sb_buf_t *b, const char *s)
+{
+    for ( /* void */ ; *s != '\0'; s++) {
+
+        switch (*s) {
+
+        case '&':
+            sb_buf_add(b, "&amp;", 5);
+            break;
+
+        case '<':
+            sb_buf_add(b, "&lt;", 4);
+            break;
+
+        case '>':
+            sb_buf_add(b, "&gt;", 4);
+            break;
+
+        case '"':
+            sb_buf_add(b, "&#34;", 5);
+            break;
+
+        case '\'':
+            sb_buf_add(b, "&#39;", 5);
+            break;
+
+        default:
+            sb_buf_add_c(b, *s);
+            break;
+        }
+    }
+}
+
+
 /* One slash too many: sent without a look at the token. */
 
 static bool
@@ -248,7 +336,11 @@ rt_redirect(rt_req_t *r)
     b.max = 65536;
 
     if (get) {
-        sb_buf_printf(&b, "<a href=\"%s\">Moved Permanently</a>.\n\n", path);
+        sb_buf_printf(&b, "<a href=\"");
+        rt_html(&b, path);
+        rt_html(&b, r->query[0] ? "?" : "");
+        rt_html(&b, r->query);
+        sb_buf_printf(&b, "\">Moved Permanently</a>.\n\n");
         rt_out(r, "Content-Type", "text/html; charset=utf-8");
     }
 

@@ -29,8 +29,14 @@ int rt_execd_main(const rt_execd_conf_t *conf);
 
 /* --- answers --- */
 
+/* Longer answers of Go's server have no length unless they were given one. */
+#define RT_GO_BUFFER  2048
+
 /* 200 without body. */
 void rt_ok(rt_req_t *r);
+/* An answer whose headers are set; takes b's memory.  As Go does, what is
+ * longer than 2048 bytes goes out in a chunk, without a length. */
+void rt_send(rt_req_t *r, unsigned status, sb_buf_t *b);
 /* JSON; takes b's memory. */
 void rt_json(rt_req_t *r, unsigned status, sb_buf_t *b);
 /* {"code","message"} */
@@ -44,8 +50,13 @@ void rt_fail_text(rt_req_t *r, unsigned status, const char *text);
 /* --- paths --- */
 
 /* Expands $VAR, ${VAR} and a leading ~; abs: made absolute and cleaned.
- * malloc'ed; NULL with errno ENOKEY for an unknown variable. */
-char *rt_expand(const char *path, bool abs);
+ * malloc'ed; NULL with errno ENOKEY for an unknown variable, EINVAL for a NUL
+ * in it. */
+char *rt_expand(sb_str_t path, bool abs);
+/* A decimal integer as Go's Atoi takes it. */
+bool rt_atoi(const char *s, int64_t *out);
+/* Whether a path, expanded, is a directory. */
+bool rt_is_dir(sb_str_t path);
 /* mkdir -p with 0777 and the umask.  0 or -1 with errno. */
 int rt_mkdirs(const char *path, mode_t mode);
 
@@ -64,6 +75,10 @@ void rt_dirs_list(rt_req_t *r);
 void rt_dirs_create(rt_req_t *r);
 void rt_dirs_delete(rt_req_t *r);
 
+/* Whether a pattern of names is one; whether a name fits a valid one. */
+bool rt_glob_valid(const char *pattern);
+bool rt_glob(const char *pattern, const char *name);
+
 /* Appends the FileInfo object of path.  0 or -1 with errno. */
 int rt_file_info(sb_buf_t *b, const char *path);
 
@@ -75,7 +90,8 @@ typedef struct {
 
 /* From a JSON object.  false: a member has the wrong type. */
 bool rt_perm_parse(rt_perm_t *p, const sb_jv_t *v);
-/* chmod and chown.  0 or -1 with errno. */
+/* chmod and chown.  0 or -1 with errno, ENOTNAM for an unknown owner or
+ * group. */
 int rt_perm_apply(const char *path, const rt_perm_t *p);
 
 /* --- processes --- */

@@ -300,6 +300,13 @@ rt_command_start(rt_command_t *c, const rt_run_t *run)
     const char *shell, *name;
 
     out[0] = out[1] = err[0] = err[1] = -1;
+    env = NULL;
+    e = EINVAL;
+
+    if (memchr(run->command.data, '\0', run->command.len) != NULL) {
+        goto failed;
+    }
+
     env = rt_env_make(run->envs);
     e = ENOMEM;
 

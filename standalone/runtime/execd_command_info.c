@@ -115,6 +115,70 @@ rt_command_status(rt_req_t *r, const char *id)
 }
 
 
+typedef struct {
+    int   fd;
+    off_t pos;
+    off_t end;
+} rt_log_t;
+
+
+static ssize_t
+rt_log_read(void *ctx, char *buf, size_t max)
+{
+    ssize_t    n;
+    rt_log_t  *log;
+
+    log = ctx;
+
+    if (log->pos == log->end) {
+        return 0;
+    }
+
+    n = pread(log->fd, buf, log->end - log->pos < (off_t) max
+                            ? (size_t) (log->end - log->pos) : max, log->pos);
+
+    if (n <= 0) {
+        return -1;
+    }
+
+    log->pos += n;
+
+    return n;
+}
+
+
+static void
+rt_log_free(void *ctx)
+{
+    rt_log_t  *log;
+
+    log = ctx;
+    close(log->fd);
+    free(log);
+}
+
+
+/* As all answers of Go: with a length as long as they are short. */
+
+static void
+rt_log_send(rt_req_t *r, int fd, off_t from, off_t to)
+{
+    rt_log_t  *log;
+
+    log = to - from > RT_GO_BUFFER ? calloc(1, sizeof(rt_log_t)) : NULL;
+
+    if (log == NULL) {
+        rt_reply_fd(r, 200, fd, (uint64_t) from, (uint64_t) (to - from));
+        return;
+    }
+
+    log->fd = fd;
+    log->pos = from;
+    log->end = to;
+    rt_reply_stream(r, 200, UINT64_MAX, rt_log_read, log, rt_log_free);
+}
+
+
 void
 rt_command_logs(rt_req_t *r, const char *id)
 {
@@ -164,6 +228,5 @@ rt_command_logs(rt_req_t *r, const char *id)
 
     rt_outf(r, "Execd-Commands-Tail-Cursor", "%lld", (long long) st.st_size);
     rt_out(r, "Content-Type", "text/plain; charset=utf-8");
-    rt_reply_fd(r, 200, log, (uint64_t) cursor,
-                (uint64_t) (st.st_size - cursor));
+    rt_log_send(r, log, cursor, st.st_size);
 }

@@ -1,7 +1,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -20,6 +19,7 @@ typedef struct {
     const char  *pattern;       /* of base names; NULL: everything */
     bool         dirs;          /* directories are listed too */
     int64_t      depth;         /* levels to go down */
+    bool         bad;           /* the pattern, found when a name was there */
 } rt_walk_t;
 
 
@@ -34,46 +34,6 @@ static int
 rt_not_dots(const struct dirent *d)
 {
     return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
-}
-
-
-/* Shell patterns on one name, with {a,b} alternatives; ** is *. */
-
-static bool
-rt_glob(const char *pattern, const char *name)
-{
-    char         one[1024];
-    size_t       pre, n;
-    const char  *open, *close, *p, *comma;
-
-    open = strchr(pattern, '{');
-    close = open ? strchr(open, '}') : NULL;
-
-    if (close == NULL) {
-        return fnmatch(pattern, name, 0) == 0;
-    }
-
-    pre = (size_t) (open - pattern);
-
-    for (p = open + 1; p <= close; p = comma + 1) {
-        comma = p + strcspn(p, ",}");
-        n = (size_t) (comma - p);
-
-        if (pre + n + strlen(close) < sizeof(one)) {
-            snprintf(one, sizeof(one), "%.*s%.*s%s", (int) pre, pattern,
-                     (int) n, p, close + 1);
-
-            if (rt_glob(one, name)) {
-                return true;
-            }
-        }
-
-        if (comma >= close) {
-            break;
-        }
-    }
-
-    return false;
 }
 
 
@@ -126,14 +86,18 @@ rt_walk(rt_walk_t *w, const char *dir, int64_t level)
         {
             is_dir = lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 
-            if ((w->dirs || !is_dir)
+            if (w->pattern != NULL && !is_dir && !w->bad) {
+                w->bad = !rt_glob_valid(w->pattern);
+            }
+
+            if ((w->dirs || !is_dir) && !w->bad
                 && (w->pattern == NULL
                     || rt_glob(w->pattern, list[i]->d_name)))
             {
                 rc = rt_walk_add(w, path);
             }
 
-            if (rc == 0 && is_dir && level + 1 < w->depth) {
+            if (rc == 0 && !w->bad && is_dir && level + 1 < w->depth) {
                 rc = rt_walk(w, path, level + 1);
             }
 
@@ -152,23 +116,22 @@ rt_walk(rt_walk_t *w, const char *dir, int64_t level)
 static char *
 rt_query_path(rt_req_t *r)
 {
-    char  *given, *path;
+    char      *path;
+    sb_buf_t   given;
 
-    given = rt_query_get(r->query, "path");
-
-    if (given == NULL || given[0] == '\0') {
+    if (!rt_query_value(r->query, "path", &given) || given.len == 0) {
         rt_fail(r, 400, "MISSING_QUERY", "missing query parameter 'path'");
-        free(given);
+        sb_buf_free(&given);
         return NULL;
     }
 
-    path = rt_expand(given, true);
+    path = rt_expand(sb_str(given.data, given.len), true);
 
     if (path == NULL) {
-        rt_fail_errno(r, errno, given);
+        rt_fail_errno(r, errno, given.data);
     }
 
-    free(given);
+    sb_buf_free(&given);
 
     return path;
 }
@@ -186,17 +149,22 @@ rt_walk_reply(rt_req_t *r, rt_walk_t *w, char *path)
     sb_buf_add_c(&b, '[');
     w->b = &b;
 
-    if (lstat(path, &st) == 0 && !S_ISDIR(st.st_mode)
-        && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
-    {
-        rc = rt_glob(w->pattern, strrchr(path, '/') + 1)
+    /* a link is not followed, at the beginning neither */
+
+    if (lstat(path, &st) == 0 && !S_ISDIR(st.st_mode)) {
+        w->bad = !rt_glob_valid(w->pattern);
+        rc = !w->bad && rt_glob(w->pattern, strrchr(path, '/') + 1)
              ? rt_walk_add(w, path) : 0;
 
     } else {
         rc = w->depth > 0 ? rt_walk(w, path, 0) : 0;
     }
 
-    if (rc == -1) {
+    if (w->bad) {
+        rt_fail(r, 500, "RUNTIME_ERROR", "invalid pattern %s", w->pattern);
+        sb_buf_free(&b);
+
+    } else if (rc == -1) {
         rt_fail(r, 500, "RUNTIME_ERROR", "error reading %s: %s", path,
                 strerror(errno));
         sb_buf_free(&b);
@@ -241,7 +209,7 @@ rt_files_search(rt_req_t *r)
 void
 rt_dirs_list(rt_req_t *r)
 {
-    char         *path, *depth, *end;
+    char         *path, *depth;
     rt_walk_t     w;
     struct stat   st;
 
@@ -255,15 +223,12 @@ rt_dirs_list(rt_req_t *r)
     w.dirs = true;
     w.depth = 1;
     depth = rt_query_get(r->query, "depth");
-    end = NULL;
 
-    if (depth != NULL && depth[0] != '\0') {
-        w.depth = strtoll(depth, &end, 10);
-
-        if (*end != '\0' || w.depth < 0) {
-            rt_fail(r, 400, "INVALID_REQUEST_BODY",
-                    "depth must be an integer, 0 or more");
-        }
+    if (depth != NULL && depth[0] != '\0'
+        && (!rt_atoi(depth, &w.depth) || w.depth < 0))
+    {
+        rt_fail(r, 400, "INVALID_REQUEST_BODY",
+                "depth must be an integer, 0 or more");
     }
 
     if (w.depth > RT_DEPTH_MAX) {
@@ -294,15 +259,19 @@ rt_dirs_list(rt_req_t *r)
 void
 rt_dirs_create(rt_req_t *r)
 {
+    bool            existed;
     char           *path;
     rt_perm_t       perm;
     sb_jdoc_t      *doc;
+    struct stat     st;
     const sb_jv_t  *v, *root;
 
     doc = rt_go_parse(sb_str(r->body.data, r->body.len), NULL);
     root = doc ? sb_jdoc_root(doc) : NULL;
 
-    if (root == NULL || root->kind != SB_JSON_OPEN_OBJECT) {
+    if (root == NULL || (root->kind != SB_JSON_OPEN_OBJECT
+                         && root->kind != SB_JSON_NULL))
+    {
         rt_fail(r, 400, "INVALID_REQUEST_BODY",
                 "the body must be a JSON object");
         sb_jdoc_free(doc);
@@ -320,10 +289,11 @@ rt_dirs_create(rt_req_t *r)
 
     for (v = root->child; v != NULL && !r->replied; v = v->next) {
         rt_perm_parse(&perm, v);
-        path = rt_expand(v->key.data, true);
+        path = rt_expand(v->key, true);
+        existed = path != NULL && stat(path, &st) == 0;
 
         if (path == NULL || rt_mkdirs(path, 0777) == -1
-            || rt_perm_apply(path, &perm) == -1)
+            || (!existed && rt_perm_apply(path, &perm) == -1))
         {
             rt_fail_errno(r, errno, v->key.data);
         }
@@ -336,6 +306,26 @@ rt_dirs_create(rt_req_t *r)
     if (!r->replied) {
         rt_ok(r);
     }
+}
+
+
+static bool
+rt_ends_with_dot(char *path)
+{
+    size_t  n;
+
+    n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/') {
+        path[--n] = '\0';
+    }
+
+    if (path[n - 1] == '.' && (n == 1 || path[n - 2] == '/')) {
+        errno = EINVAL;
+        return true;
+    }
+
+    return false;
 }
 
 
@@ -352,9 +342,18 @@ rt_dirs_delete(rt_req_t *r)
             continue;
         }
 
-        path = rt_expand(q.value.data, true);
+        path = rt_expand(sb_str(q.value.data, q.value.len), false);
 
-        if (path == NULL || rt_remove_at(AT_FDCWD, path) == -1) {
+        /* an empty one is nothing, one that ends with a dot is refused */
+
+        if (path != NULL && path[0] == '\0') {
+            free(path);
+            continue;
+        }
+
+        if (path == NULL || rt_ends_with_dot(path)
+            || rt_remove_at(AT_FDCWD, path) == -1)
+        {
             rt_fail(r, 500, "RUNTIME_ERROR",
                     "error removing directory %s: %s", q.value.data,
                     strerror(errno));

@@ -10,79 +10,107 @@
 #include "url.h"
 
 
-/* The first satisfiable range of a Range header.  1: found, 0: none of them
- * can be satisfied, -1: malformed. */
+/* A number of a Range header: [*p, end) without blanks around.  false: it is
+ * none, or too large. */
+
+static bool
+rt_range_number(const char *p, const char *end, int64_t *out)
+{
+    char    text[32];
+    size_t  n;
+
+    while (p < end && (*p == ' ' || *p == '\t')) {
+        p++;
+    }
+
+    while (p < end && (end[-1] == ' ' || end[-1] == '\t')) {
+        end--;
+    }
+
+    n = (size_t) (end - p);
+
+    if (n == 0 || n >= sizeof(text)) {
+        return false;
+    }
+
+    memcpy(text, p, n);
+    text[n] = '\0';
+
+    return rt_atoi(text, out) && *out >= 0;
+}
+
+
+typedef struct {
+    int64_t  start;
+    int64_t  len;
+    bool     any;               /* one was given */
+    bool     suffix;            /* bytes=-0: nothing, from the end on */
+} rt_range_t;
+
+
+/* The first range that can be had.  1: found, 0: there is none, -1: the header
+ * is malformed. */
 
 static int
-rt_range(const char *h, int64_t size, int64_t *start, int64_t *len)
+rt_range(const char *h, int64_t size, rt_range_t *range)
 {
-    int          found;
-    char        *end;
+    bool         found;
     int64_t      a, b, from, n;
-    const char  *p;
+    const char  *p, *end, *dash;
+
+    memset(range, 0, sizeof(rt_range_t));
 
     if (strncmp(h, "bytes=", 6) != 0) {
         return -1;
     }
 
-    found = 0;
+    found = false;
 
-    for (p = h + 6; *p != '\0'; p += *p == ',' ? 1 : 0) {
-        p += strspn(p, " \t");
+    for (p = h + 6; *p != '\0'; p = *end == ',' ? end + 1 : end) {
+        end = p + strcspn(p, ",");
 
-        if (*p == ',' || *p == '\0') {
+        if (strspn(p, " \t") >= (size_t) (end - p)) {
             continue;
         }
 
-        if (*p == '-') {
-            a = strtoll(p + 1, &end, 10);
+        dash = memchr(p, '-', (size_t) (end - p));
 
-            if (end == p + 1 || a < 0) {
+        if (dash == NULL) {
+            return -1;
+        }
+
+        range->any = true;
+
+        if (strspn(p, " \t") == (size_t) (dash - p)) {
+            if (!rt_range_number(dash + 1, end, &a)) {
                 return -1;
             }
 
             n = a < size ? a : size;
             from = size - n;
+            range->suffix = true;
 
         } else {
-            a = strtoll(p, &end, 10);
-
-            if (end == p || a < 0) {
+            if (!rt_range_number(p, dash, &a)) {
                 return -1;
             }
 
-            p = end + strspn(end, " \t");
-
-            if (*p++ != '-') {
-                return -1;
-            }
-
-            p += strspn(p, " \t");
             from = a;
             n = size - a;
-            end = (char *) (uintptr_t) p;
 
-            if (*p >= '0' && *p <= '9') {
-                b = strtoll(p, &end, 10);
-
-                if (b < a) {
+            if (strspn(dash + 1, " \t") != (size_t) (end - dash - 1)) {
+                if (!rt_range_number(dash + 1, end, &b) || b < a) {
                     return -1;
                 }
 
-                n = b - a + 1;
+                n = b - a < INT64_MAX ? b - a + 1 : b - a;
             }
         }
 
-        p = end + strspn(end, " \t");
-
-        if (*p != ',' && *p != '\0') {
-            return -1;
-        }
-
         if (from < size && !found) {
-            *start = from;
-            *len = n < size - from ? n : size - from;
-            found = 1;
+            range->start = from;
+            range->len = n < size - from ? n : size - from;
+            found = true;
         }
     }
 
@@ -105,14 +133,20 @@ rt_cut(void *ctx, char *buf, size_t max)
 
 
 static void
-rt_disposition(rt_req_t *r, const char *path)
+rt_disposition(rt_req_t *r, char *path)
 {
-    size_t       i;
+    size_t       i, n;
     sb_buf_t     b;
     const char  *base;
 
+    n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/') {
+        path[--n] = '\0';
+    }
+
     base = strrchr(path, '/');
-    base = base ? base + 1 : path;
+    base = base && base[1] != '\0' ? base + 1 : path;
 
     for (i = 0; base[i] != '\0'; i++) {
         if ((unsigned char) base[i] > 127) {
@@ -174,6 +208,10 @@ rt_download_lines(rt_req_t *r, int fd, int64_t offset, int64_t limit)
             len--;
         }
 
+        if (len > 0 && line[len - 1] == '\r') {
+            len--;
+        }
+
         if ((b.len > 0 || n > offset) && sb_buf_add_c(&b, '\n') != SB_OK) {
             break;
         }
@@ -186,8 +224,7 @@ rt_download_lines(rt_req_t *r, int fd, int64_t offset, int64_t limit)
     free(line);
     fclose(f);
     rt_out(r, "Content-Type", "text/plain; charset=utf-8");
-    rt_reply(r, 200, b.data ? b.data : "", b.len);
-    sb_buf_free(&b);
+    rt_send(r, 200, &b);
 }
 
 
@@ -197,7 +234,7 @@ static int
 rt_query_count(rt_req_t *r, const char *name, int64_t *out)
 {
     int    rc;
-    char  *s, *end;
+    char  *s;
 
     s = rt_query_get(r->query, name);
 
@@ -206,87 +243,164 @@ rt_query_count(rt_req_t *r, const char *name, int64_t *out)
         return 0;
     }
 
-    errno = 0;
-    *out = strtoll(s, &end, 10);
-    rc = errno == 0 && *end == '\0' && *out >= 1 && *out < INT32_MAX ? 1 : -1;
+    rc = rt_atoi(s, out) && *out >= 1 && *out < INT32_MAX ? 1 : -1;
     free(s);
 
     return rc;
 }
 
 
+/* The time of a header; false: it is not there or none. */
+
 static bool
-rt_not_modified(rt_req_t *r, int64_t mtime)
+rt_header_time(rt_req_t *r, const char *name, int64_t *t)
 {
-    const char  *since;
+    const char  *value;
     struct tm    tm;
 
-    since = rt_header(r, "If-Modified-Since");
+    value = rt_header(r, name);
+    memset(&tm, 0, sizeof(tm));
 
-    if (since == NULL || rt_header(r, "If-None-Match") != NULL) {
+    if (value == NULL
+        || strptime(value, "%a, %d %b %Y %H:%M:%S GMT", &tm) == NULL)
+    {
         return false;
     }
 
-    memset(&tm, 0, sizeof(tm));
+    *t = timegm(&tm);
 
-    return strptime(since, "%a, %d %b %Y %H:%M:%S GMT", &tm) != NULL
-           && mtime <= timegm(&tm);
+    return true;
+}
+
+
+/* The conditions of a request as Go checks them for a file without an ETag: 0
+ * go on, else 304 or 412. */
+
+static unsigned
+rt_conditions(rt_req_t *r, int64_t mtime)
+{
+    int64_t      t;
+    const char  *tags;
+
+    tags = rt_header(r, "If-Match");
+
+    if (tags != NULL) {
+        if (tags[strspn(tags, " \t,")] != '*') {
+            return 412;
+        }
+
+    } else if (rt_header_time(r, "If-Unmodified-Since", &t) && mtime > t) {
+        return 412;
+    }
+
+    tags = rt_header(r, "If-None-Match");
+
+    if (tags != NULL) {
+        return tags[strspn(tags, " \t,")] == '*' ? 304 : 0;
+    }
+
+    return rt_header_time(r, "If-Modified-Since", &t) && mtime <= t ? 304 : 0;
+}
+
+
+/* What Go's server of files makes of a range that execd could not take. */
+
+static int
+rt_download_odd(rt_req_t *r, int fd, const struct stat *st,
+    const rt_range_t *range)
+{
+    int64_t  t;
+
+    if ((rt_header(r, "If-Range") != NULL
+         && (!rt_header_time(r, "If-Range", &t) || t != st->st_mtime))
+        || !range->any || (st->st_size == 0 && !range->suffix))
+    {
+        return 0;
+    }
+
+    if (range->suffix) {
+        rt_out(r, "Accept-Ranges", "bytes");
+        rt_out(r, "Content-Type", "application/octet-stream");
+        rt_outf(r, "Content-Range", "bytes %lld-%lld/%lld",
+                (long long) st->st_size, (long long) st->st_size - 1,
+                (long long) st->st_size);
+        rt_reply(r, 206, "", 0);
+
+    } else {
+        rt_out(r, "Content-Type", "text/plain; charset=utf-8");
+        rt_outf(r, "Content-Range", "bytes */%lld",
+                (long long) st->st_size);
+        rt_out(r, "X-Content-Type-Options", "nosniff");
+        rt_reply_stream(r, 416, (uint64_t) st->st_size, rt_cut, NULL, NULL);
+    }
+
+    close(fd);
+
+    return 1;
 }
 
 
 static void
-rt_download_send(rt_req_t *r, const char *path, int fd,
-    const struct stat *st)
+rt_download_send(rt_req_t *r, char *path, int fd, const struct stat *st)
 {
     int          found;
     char         date[32];
-    int64_t      start, len;
-    const char  *range;
+    unsigned     status;
+    rt_range_t   range;
+    const char  *header;
 
-    start = len = 0;
-    range = rt_header(r, "Range");
-    found = range ? rt_range(range, st->st_size, &start, &len) : 1;
-    rt_http_date(date, st->st_mtime);
+    header = rt_header(r, "Range");
+    found = header ? rt_range(header, st->st_size, &range) : 0;
     rt_disposition(r, path);
 
-    if (S_ISDIR(st->st_mode) || found != 1) {
-        close(fd);
-        rt_out(r, "Content-Type", found == 0 ? "text/plain; charset=utf-8"
-                                             : "application/octet-stream");
-
-        if (found == 0) {
-            rt_outf(r, "Content-Range", "bytes */%lld",
-                    (long long) st->st_size);
-            rt_out(r, "Last-Modified", date);
-            rt_out(r, "X-Content-Type-Options", "nosniff");
-        }
-
-        rt_reply_stream(r, found != 1 ? 416 : 200,
-                        S_ISDIR(st->st_mode) ? (uint64_t) INT64_MAX - 1
-                                             : (uint64_t) st->st_size,
-                        rt_cut, NULL, NULL);
-        return;
-    }
-
-    rt_out(r, "Content-Type", "application/octet-stream");
-
-    if (range != NULL) {
+    if (found == 1 && !S_ISDIR(st->st_mode)) {
+        rt_out(r, "Content-Type", "application/octet-stream");
         rt_outf(r, "Content-Range", "bytes %lld-%lld/%lld",
-                (long long) start, (long long) (start + len - 1),
+                (long long) range.start,
+                (long long) (range.start + range.len - 1),
                 (long long) st->st_size);
-        rt_reply_fd(r, 206, fd, (uint64_t) start, (uint64_t) len);
+        rt_reply_fd(r, 206, fd, (uint64_t) range.start,
+                    (uint64_t) range.len);
         return;
     }
 
-    rt_out(r, "Last-Modified", date);
+    if (found == -1) {
+        close(fd);
+        rt_out(r, "Content-Type", "application/octet-stream");
+        rt_reply_stream(r, 416, (uint64_t) st->st_size, rt_cut, NULL, NULL);
+        return;
+    }
 
-    if (rt_not_modified(r, st->st_mtime)) {
+    rt_http_date(date, st->st_mtime);
+    rt_out(r, "Last-Modified", date);
+    status = rt_conditions(r, st->st_mtime);
+
+    if (status == 304) {
         close(fd);
         rt_reply(r, 304, "", 0);
         return;
     }
 
+    if (status == 412) {
+        close(fd);
+        rt_out(r, "Content-Type", "application/octet-stream");
+        rt_reply_stream(r, 412, (uint64_t) st->st_size, rt_cut, NULL, NULL);
+        return;
+    }
+
+    if (header != NULL && rt_download_odd(r, fd, st, &range)) {
+        return;
+    }
+
+    rt_out(r, "Content-Type", "application/octet-stream");
     rt_out(r, "Accept-Ranges", "bytes");
+
+    if (S_ISDIR(st->st_mode)) {
+        close(fd);
+        rt_reply_stream(r, 200, (uint64_t) INT64_MAX, rt_cut, NULL, NULL);
+        return;
+    }
+
     rt_reply_fd(r, 200, fd, 0, (uint64_t) st->st_size);
 }
 
@@ -295,15 +409,14 @@ void
 rt_files_download(rt_req_t *r)
 {
     int          fd, ho, hl;
-    char        *given, *path;
+    char        *path;
     int64_t      offset, limit;
+    sb_buf_t     given;
     struct stat  st;
 
-    given = rt_query_get(r->query, "path");
-
-    if (given == NULL || given[0] == '\0') {
+    if (!rt_query_value(r->query, "path", &given) || given.len == 0) {
         rt_fail(r, 400, "MISSING_QUERY", "missing query parameter 'path'");
-        free(given);
+        sb_buf_free(&given);
         return;
     }
 
@@ -311,11 +424,11 @@ rt_files_download(rt_req_t *r)
     limit = -1;
     ho = rt_query_count(r, "offset", &offset);
     hl = rt_query_count(r, "limit", &limit);
-    path = rt_expand(given, false);
+    path = rt_expand(sb_str(given.data, given.len), false);
     fd = path ? open(path, O_RDONLY|O_CLOEXEC) : -1;
 
     if (fd == -1 || fstat(fd, &st) == -1) {
-        rt_fail_errno(r, errno, given);
+        rt_fail_errno(r, errno, given.data);
         close(fd);
 
     } else if (ho < 0 || hl < 0) {
@@ -336,5 +449,5 @@ rt_files_download(rt_req_t *r)
     }
 
     free(path);
-    free(given);
+    sb_buf_free(&given);
 }

@@ -24,7 +24,9 @@ rt_body_object(rt_req_t *r, sb_json_event_e kind)
     doc = rt_go_parse(sb_str(r->body.data, r->body.len), NULL);
     root = doc ? sb_jdoc_root(doc) : NULL;
 
-    if (root == NULL || root->kind != kind) {
+    if (root == NULL
+        || (root->kind != kind && root->kind != SB_JSON_NULL))
+    {
         rt_fail(r, 400, "INVALID_REQUEST_BODY", "the body must be a JSON %s",
                 kind == SB_JSON_OPEN_ARRAY ? "array" : "object");
         sb_jdoc_free(doc);
@@ -119,7 +121,7 @@ rt_files_info(rt_req_t *r)
         e = &list[n++];
         e->key = strdup(q.value.data);
         e->info.max = 65536;
-        path = rt_expand(q.value.data, true);
+        path = rt_expand(sb_str(q.value.data, q.value.len), true);
 
         if (path == NULL || rt_file_info(&e->info, path) == -1) {
             rt_fail_errno(r, errno, q.value.data);
@@ -145,7 +147,7 @@ rt_files_info(rt_req_t *r)
 
 
 static int
-rt_delete_file(const char *given)
+rt_delete_file(sb_str_t given)
 {
     int          rc;
     char        *path;
@@ -185,7 +187,7 @@ rt_files_delete(rt_req_t *r)
 
     while (rt_query_next(&q)) {
         if (strcmp(q.name.data, "path") == 0
-            && rt_delete_file(q.value.data) == -1)
+            && rt_delete_file(sb_str(q.value.data, q.value.len)) == -1)
         {
             rt_fail(r, 500, "RUNTIME_ERROR", "error removing file %s: %s",
                     q.value.data, strerror(errno));
@@ -200,7 +202,7 @@ rt_files_delete(rt_req_t *r)
 
 
 static int
-rt_move(const char *from, const char *to)
+rt_move(sb_str_t from, sb_str_t to)
 {
     int          rc, e;
     char        *src, *dest, *slash;
@@ -255,7 +257,8 @@ rt_files_mv(rt_req_t *r)
     for (v = sb_jdoc_root(doc)->child; v != NULL; v = v->next) {
         src = dest = sb_lit("");
 
-        if (v->kind != SB_JSON_OPEN_OBJECT || rt_go_str(v, "src", &src) < 0
+        if ((v->kind != SB_JSON_OPEN_OBJECT && v->kind != SB_JSON_NULL)
+            || rt_go_str(v, "src", &src) < 0
             || rt_go_str(v, "dest", &dest) < 0)
         {
             rt_fail(r, 400, "INVALID_REQUEST_BODY",
@@ -270,7 +273,7 @@ rt_files_mv(rt_req_t *r)
         rt_go_str(v, "src", &src);
         rt_go_str(v, "dest", &dest);
 
-        if (rt_move(src.data, dest.data) == -1) {
+        if (rt_move(src, dest) == -1) {
             rt_fail_errno(r, errno, src.data);
             sb_jdoc_free(doc);
             return;
@@ -312,7 +315,7 @@ rt_files_permissions(rt_req_t *r)
         }
 
         rt_perm_parse(&perm, v);
-        path = rt_expand(v->key.data, true);
+        path = rt_expand(v->key, true);
         rc = path ? rt_perm_apply(path, &perm) : -1;
         free(path);
 
@@ -392,7 +395,7 @@ rt_slurp(const char *path, sb_buf_t *b)
 
 
 static int
-rt_replace(const char *given, sb_str_t old, sb_str_t new, unsigned *count)
+rt_replace(sb_str_t given, sb_str_t old, sb_str_t new, unsigned *count)
 {
     int          rc, e;
     char        *path;
@@ -483,7 +486,7 @@ rt_files_replace(rt_req_t *r)
         if (old.len == 0) {
             char  *path;
 
-            path = rt_expand(v->key.data, true);
+            path = rt_expand(v->key, true);
 
             if (path != NULL && access(path, F_OK) == 0) {
                 rt_fail(r, 400, "INVALID_REQUEST_BODY",
@@ -497,7 +500,7 @@ rt_files_replace(rt_req_t *r)
             break;
         }
 
-        if (rt_replace(v->key.data, old, new, &count) == -1) {
+        if (rt_replace(v->key, old, new, &count) == -1) {
             rt_fail_errno(r, errno, v->key.data);
             break;
         }

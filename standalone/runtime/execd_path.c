@@ -105,12 +105,35 @@ rt_clean(char *path)
 }
 
 
+bool
+rt_atoi(const char *s, int64_t *out)
+{
+    char  *end;
+
+    if (s[0] != '-' && s[0] != '+' && (s[0] < '0' || s[0] > '9')) {
+        return false;
+    }
+
+    errno = 0;
+    *out = strtoll(s, &end, 10);
+
+    return errno == 0 && end[-1] >= '0' && end[-1] <= '9' && *end == '\0';
+}
+
+
 char *
-rt_expand(const char *path, bool abs)
+rt_expand(sb_str_t given, bool abs)
 {
     char        *cwd;
     sb_buf_t     b, full;
-    const char  *home;
+    const char  *home, *path;
+
+    path = given.data;
+
+    if (strlen(path) != given.len) {
+        errno = EINVAL;
+        return NULL;
+    }
 
     memset(&b, 0, sizeof(b));
     memset(&full, 0, sizeof(full));
@@ -147,6 +170,21 @@ rt_expand(const char *path, bool abs)
     }
 
     return b.data;
+}
+
+
+bool
+rt_is_dir(sb_str_t given)
+{
+    bool         is;
+    char        *path;
+    struct stat  st;
+
+    path = rt_expand(given, false);
+    is = path != NULL && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    free(path);
+
+    return is;
 }
 
 
@@ -309,22 +347,28 @@ rt_perm_apply(const char *path, const rt_perm_t *p)
     uid = (uid_t) -1;
     gid = (gid_t) -1;
 
-    if (p->owner.len > 0
-        && getpwnam_r(p->owner.data, &pw, buf, sizeof(buf), &u) == 0 && u)
-    {
+    if (p->owner.len > 0) {
+        if (getpwnam_r(p->owner.data, &pw, buf, sizeof(buf), &u) != 0
+            || u == NULL)
+        {
+            errno = ENOTNAM;
+            return -1;
+        }
+
         uid = pw.pw_uid;
     }
 
-    if (p->group.len > 0
-        && getgrnam_r(p->group.data, &gr, buf, sizeof(buf), &g) == 0 && g)
-    {
+    if (p->group.len > 0) {
+        if (getgrnam_r(p->group.data, &gr, buf, sizeof(buf), &g) != 0
+            || g == NULL)
+        {
+            errno = ENOTNAM;
+            return -1;
+        }
+
         gid = gr.gr_gid;
     }
 
-    if (uid == (uid_t) -1 && gid == (gid_t) -1) {
-        uid = getuid();
-        gid = getgid();
-    }
-
-    return chown(path, uid, gid);
+    return uid == (uid_t) -1 && gid == (gid_t) -1 ? 0
+                                                  : chown(path, uid, gid);
 }

@@ -447,7 +447,7 @@ rt_pty_create(rt_req_t *r)
     s->refs = 1;
     s->in = s->out = s->err = s->pidfd = -1;
     s->command = command.len ? strndup(command.data, command.len) : NULL;
-    s->cwd = cwd.len ? rt_expand(cwd.data, false) : NULL;
+    s->cwd = cwd.len ? rt_expand(cwd, false) : NULL;
 
     /* a directory that cannot be had: the shell starts elsewhere */
 

@@ -5,7 +5,6 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "execd.h"
 
@@ -115,7 +114,6 @@ rt_command_run(rt_req_t *r)
     sb_str_t        cwd;
     sb_jdoc_t      *doc;
     const char     *why;
-    struct stat     st;
     const sb_jv_t  *root;
 
     memset(&run, 0, sizeof(run));
@@ -137,9 +135,6 @@ rt_command_run(rt_req_t *r)
     } else if (run.command.len == 0) {
         why = "command must not be empty";
 
-    } else if (memchr(run.command.data, '\0', run.command.len) != NULL) {
-        why = "command must not hold a NUL";
-
     } else if (rt_go_int(root, "timeout", &run.timeout_ms) < 0
                || run.timeout_ms < 0)
     {
@@ -149,11 +144,9 @@ rt_command_run(rt_req_t *r)
         why = "envs must be an object of strings";
 
     } else if (rt_run_cred(&run, root, &why) && cwd.len > 0) {
-        run.cwd = rt_expand(cwd.data, false);
+        run.cwd = rt_expand(cwd, false);
 
-        if (run.cwd == NULL || stat(run.cwd, &st) == -1
-            || !S_ISDIR(st.st_mode))
-        {
+        if (!rt_is_dir(cwd)) {
             why = "cwd is not a directory";
         }
     }
@@ -177,7 +170,7 @@ rt_code_run(rt_req_t *r)
     rt_run_t        run;
     sb_str_t        lang;
     sb_jdoc_t      *doc;
-    const sb_jv_t  *root;
+    const sb_jv_t  *root, *context;
 
     memset(&run, 0, sizeof(run));
     lang = sb_lit("");
@@ -187,9 +180,11 @@ rt_code_run(rt_req_t *r)
 
     if (root != NULL && root->kind == SB_JSON_OPEN_OBJECT) {
         rc = rt_go_str(root, "code", &run.command);
+        context = rt_go_get(root, "context");
 
-        if (rc >= 0) {
-            rc = rt_go_str(rt_go_get(root, "context"), "language", &lang);
+        if (rc >= 0 && context != NULL) {
+            rc = context->kind == SB_JSON_OPEN_OBJECT
+                 ? rt_go_str(context, "language", &lang) : -1;
         }
     }
 

@@ -58,7 +58,8 @@ rt_session_create(rt_req_t *r)
     doc = rt_go_parse(sb_str(r->body.data, r->body.len), &empty);
 
     if ((doc == NULL && !empty)
-        || (doc != NULL && (sb_jdoc_root(doc)->kind != SB_JSON_OPEN_OBJECT
+        || (doc != NULL && ((sb_jdoc_root(doc)->kind != SB_JSON_OPEN_OBJECT
+                             && sb_jdoc_root(doc)->kind != SB_JSON_NULL)
             || rt_go_str(sb_jdoc_root(doc), "cwd", &text) < 0)))
     {
         sb_jdoc_free(doc);
@@ -67,7 +68,7 @@ rt_session_create(rt_req_t *r)
         return;
     }
 
-    cwd = text.len ? rt_expand(text.data, false) : NULL;
+    cwd = text.len ? rt_expand(text, false) : NULL;
 
     if (text.len && (cwd == NULL || rt_mkdirs(cwd, 0777) == -1)) {
         rt_fail(r, 500, "RUNTIME_ERROR", "cwd %s cannot be used: %s",
@@ -150,8 +151,9 @@ rt_session_script(sb_str_t command)
 {
     int              fd;
     static const char  tail[] =
-        "\n{ __execd_code=$?; printf '%s\\0' \"$PWD\"; env -0; } >&198\n"
-        "exit $__execd_code\n";
+        "\n{ __execd_code=$?; builtin printf '%s\\0' \"$PWD\"; "
+        "command -p env -0; } >&198\n"
+        "builtin exit $__execd_code\n";
 
     fd = memfd_create("script", MFD_CLOEXEC);
 
@@ -248,7 +250,7 @@ rt_session_run_in(rt_req_t *r, rt_session_t *s, sb_str_t command,
 
     pthread_mutex_lock(&rt_sessions_lock);
     env = s->env ? s->env : rt_env_make(NULL);
-    cwd = cwd_text.len ? rt_expand(cwd_text.data, false)
+    cwd = cwd_text.len ? rt_expand(cwd_text, false)
                        : s->cwd ? strdup(s->cwd) : NULL;
 
     run->session = s;
@@ -316,6 +318,13 @@ rt_session_run(rt_req_t *r, const char *id)
         sb_jdoc_free(doc);
         rt_fail(r, 400, "INVALID_REQUEST_BODY", "the body must be a JSON "
                 "object: command (not empty), cwd, timeout in milliseconds");
+        return;
+    }
+
+    if (cwd.len > 0 && !rt_is_dir(cwd)) {
+        sb_jdoc_free(doc);
+        rt_fail(r, 400, "INVALID_REQUEST_BODY",
+                "invalid request: cwd is not a directory");
         return;
     }
 

@@ -248,6 +248,7 @@ rt_upload_pair(rt_req_t *r, rt_upload_t *u, size_t i)
 {
     int             rc;
     char           *path, *slash;
+    size_t          n;
     sb_str_t        given;
     rt_perm_t       perm;
     sb_jdoc_t      *doc;
@@ -255,7 +256,8 @@ rt_upload_pair(rt_req_t *r, rt_upload_t *u, size_t i)
     const sb_jv_t  *root;
 
     text = u->meta.data + u->metas[i];
-    doc = rt_go_parse(sb_str(text, strlen(text)), NULL);
+    n = (i + 1 < u->nmetas ? u->metas[i + 1] : u->meta.len) - u->metas[i] - 1;
+    doc = rt_go_parse_all(sb_str(text, n));
     root = doc ? sb_jdoc_root(doc) : NULL;
     given = sb_lit("");
 
@@ -269,11 +271,13 @@ rt_upload_pair(rt_req_t *r, rt_upload_t *u, size_t i)
         return;
     }
 
-    path = rt_expand(given.data, true);
-    rc = -1;
+    /* with a slash at its end all of it is a directory, and no file */
 
-    if (path != NULL) {
-        slash = strrchr(path, '/');
+    path = rt_expand(given, false);
+    slash = path ? strrchr(path, '/') : NULL;
+    rc = path ? 0 : -1;
+
+    if (slash != NULL) {
         *slash = '\0';
         rc = rt_mkdirs(path, 0777);
         *slash = '/';

@@ -89,6 +89,19 @@ rt_go_parse(sb_str_t body, bool *empty)
 }
 
 
+sb_jdoc_t *
+rt_go_parse_all(sb_str_t text)
+{
+    sb_rc_t           rc;
+    sb_json_limits_t  limits;
+
+    limits.max_depth = 1000;
+    limits.max_bytes = text.len + 1;
+
+    return sb_jdoc_parse(text, &limits, &rc);
+}
+
+
 const sb_jv_t *
 rt_go_get(const sb_jv_t *obj, const char *key)
 {
@@ -208,6 +221,12 @@ rt_go_write(sb_buf_t *b, sb_str_t s)
 
         } else if (cp == '\t') {
             esc = "\\t";
+
+        } else if (cp == '\b') {
+            esc = "\\b";
+
+        } else if (cp == '\f') {
+            esc = "\\f";
 
         } else if (cp < 0x20 || cp == '<' || cp == '>' || cp == '&'
                    || cp == 0x2028 || cp == 0x2029)

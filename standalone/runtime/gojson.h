@@ -12,6 +12,8 @@
 /* The first value of a body; NULL when there is none or it is not JSON, with
  * *empty set in the former case (empty may be NULL). */
 sb_jdoc_t *rt_go_parse(sb_str_t body, bool *empty);
+/* The same of a text that must be one value and nothing else. */
+sb_jdoc_t *rt_go_parse_all(sb_str_t text);
 
 /* Members of an object: 1 present, 0 absent or null, -1 of another type. */
 int rt_go_str(const sb_jv_t *obj, const char *key, sb_str_t *out);

@@ -9,6 +9,64 @@
 #define RT_LINE_REST  256       /* blanks behind a boundary */
 
 
+/* Go's reading of the parameters of a field: one that is not well-formed makes
+ * all of them void. */
+
+static bool
+rt_params_ok(const char *field)
+{
+    size_t       n;
+    const char  *p;
+
+    static const char  token[] = "!#$%&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUV"
+                                 "WXYZ^_`abcdefghijklmnopqrstuvwxyz{|}~";
+
+    for (p = strchr(field, ';'); p != NULL && *p != '\0'; /* void */ ) {
+        p += 1 + strspn(p + 1, " \t");
+
+        if (*p == '\0') {
+            break;
+        }
+
+        n = strspn(p, token);
+        p += n;
+        p += strspn(p, " \t");
+
+        if (n == 0 || *p++ != '=') {
+            return false;
+        }
+
+        p += strspn(p, " \t");
+
+        if (*p == '"') {
+            for (p++; *p != '\0' && *p != '"'; p++) {
+                p += *p == '\\' && (p[1] == '"' || p[1] == '\\') ? 1 : 0;
+            }
+
+            if (*p++ == '\0') {
+                return false;
+            }
+
+        } else {
+            n = strspn(p, token);
+            p += n;
+
+            if (n == 0) {
+                return false;
+            }
+        }
+
+        p += strspn(p, " \t");
+
+        if (*p != ';' && *p != '\0') {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
 /* Value of a parameter of a header field: `; name=token` or `"quoted"`.
  * Returns its length, or -1 when it is not there or does not fit. */
 
@@ -79,18 +137,21 @@ rt_multipart_init(rt_multipart_t *m, const char *content_type,
 
     if (content_type == NULL
         || strncasecmp(content_type, "multipart/form-data", 19) != 0
+        || !rt_params_ok(content_type)
         || rt_param(content_type, "boundary", boundary, sizeof(boundary))
            < 1)
     {
         return false;
     }
 
-    m->delim_len = (size_t) snprintf(m->delim, sizeof(m->delim), "\r\n--%s",
-                                     boundary);
+    /* the first boundary begins a line, whatever ends the one before; how its
+     * own line ends decides for all others */
 
-    /* so that a boundary at the very beginning is found as any other */
+    snprintf(m->text, sizeof(m->text), "\r\n--%s", boundary);
+    m->delim = m->text + 1;
+    m->delim_len = strlen(m->delim);
 
-    if (sb_buf_add(&m->buf, "\r\n", 2) != SB_OK) {
+    if (sb_buf_add(&m->buf, "\n", 1) != SB_OK) {
         return false;
     }
 
@@ -127,13 +188,17 @@ rt_multipart_out(rt_multipart_t *m, size_t n)
 
 
 /* Looks at what follows a delimiter: 1 next part, 2 the end, 0 more bytes are
- * needed, -1 it is no delimiter.  *n is the length of all of it. */
+ * needed, -1 it is no delimiter, -2 it is a broken one.  *n is the length of
+ * all of it. */
 
 static int
-rt_multipart_after(const rt_multipart_t *m, size_t at, size_t *n)
+rt_multipart_after(rt_multipart_t *m, size_t at, size_t *n)
 {
+    bool         pre;
     size_t       left;
     const char  *p, *q;
+
+    pre = m->state == RT_PART_PREAMBLE;
 
     p = m->buf.data + at + m->delim_len;
     left = m->buf.len - at - m->delim_len;
@@ -146,11 +211,23 @@ rt_multipart_after(const rt_multipart_t *m, size_t at, size_t *n)
     for (q = p; q < p + left && (*q == ' ' || *q == '\t'); q++) { }
 
     if (q - p > RT_LINE_REST) {
-        return -1;
+        return pre ? -1 : -2;
     }
 
-    if (q + 1 < p + left && q[0] == '\r' && q[1] == '\n') {
+    if (q < p + left && *q == '\n' && (pre || m->delim == m->text + 1)) {
+        *n = m->delim_len + (size_t) (q - p) + 1;
+        return 1;
+    }
+
+    if (q + 1 < p + left && q[0] == '\r' && q[1] == '\n'
+        && (pre || m->delim == m->text))
+    {
+        if (pre) {
+            m->delim = m->text;
+        }
+
         *n = m->delim_len + (size_t) (q - p) + 2;
+        m->delim_len = strlen(m->delim);
         return 1;
     }
 
@@ -160,7 +237,32 @@ rt_multipart_after(const rt_multipart_t *m, size_t at, size_t *n)
         return 0;
     }
 
-    return -1;
+    return pre || (q == p && *q != '\r' && *q != '\n') ? -1 : -2;
+}
+
+
+/* Bytes of a part's head with the empty line behind it; 0: not all is there. */
+
+static size_t
+rt_multipart_head_len(const rt_multipart_t *m)
+{
+    size_t       n;
+    const char  *p, *end, *lf;
+
+    p = m->buf.data;
+    end = p + m->buf.len;
+
+    while ((lf = memchr(p, '\n', (size_t) (end - p))) != NULL) {
+        n = (size_t) (lf - p);
+
+        if (n == 0 || (n == 1 && *p == '\r')) {
+            return (size_t) (lf + 1 - m->buf.data);
+        }
+
+        p = lf + 1;
+    }
+
+    return 0;
 }
 
 
@@ -186,6 +288,10 @@ rt_multipart_scan(rt_multipart_t *m)
 
         if (after == -1) {
             continue;
+        }
+
+        if (after == -2) {
+            return -1;
         }
 
         if (!rt_multipart_out(m, at)) {
@@ -217,34 +323,34 @@ static int
 rt_multipart_head(rt_multipart_t *m)
 {
     int     rc;
-    char   *end, *line, *next, name[256], filename[4096];
-    size_t  n;
+    char   *line, *next, name[256], filename[4096];
+    size_t  n, nl, len;
 
-    if (m->buf.len >= 2 && memcmp(m->buf.data, "\r\n", 2) == 0) {
-        n = 2;
+    n = rt_multipart_head_len(m);
 
-    } else {
-        end = memmem(m->buf.data, m->buf.len, "\r\n\r\n", 4);
-
-        if (end == NULL) {
-            return m->buf.len > RT_HEAD_MAX ? -1 : 0;
-        }
-
-        n = (size_t) (end - m->buf.data) + 4;
+    if (n == 0) {
+        return m->buf.len > RT_HEAD_MAX ? -1 : 0;
     }
 
     name[0] = filename[0] = '\0';
-    m->buf.data[n - 2] = '\0';
+    m->buf.data[n - 1] = '\0';
 
     for (line = m->buf.data; line != NULL && *line != '\0'; line = next) {
-        next = strstr(line, "\r\n");
+        next = strchr(line, '\n');
 
         if (next != NULL) {
-            *next = '\0';
-            next += 2;
+            *next++ = '\0';
         }
 
-        if (strncasecmp(line, "Content-Disposition:", 20) == 0) {
+        len = strlen(line);
+
+        if (len > 0 && line[len - 1] == '\r') {
+            line[len - 1] = '\0';
+        }
+
+        if (strncasecmp(line, "Content-Disposition:", 20) == 0
+            && rt_params_ok(line))
+        {
             if (rt_param(line, "name", name, sizeof(name)) < 0) {
                 name[0] = '\0';
             }
@@ -262,13 +368,15 @@ rt_multipart_head(rt_multipart_t *m)
     /* The boundary behind an empty part uses the line end of the head: give
      * every part one of its own that does not count as content. */
 
-    if (sb_buf_add(&m->buf, "  ", 2) != SB_OK) {
+    nl = m->delim == m->text ? 2 : 1;
+
+    if (sb_buf_add(&m->buf, "  ", nl) != SB_OK) {
         return -1;
     }
 
-    memmove(m->buf.data + 2, m->buf.data, m->buf.len - 2);
-    memcpy(m->buf.data, "\r\n", 2);
-    m->skip = 2;
+    memmove(m->buf.data + nl, m->buf.data, m->buf.len - nl);
+    memcpy(m->buf.data, m->delim, nl);
+    m->skip = nl;
 
     return rc;
 }

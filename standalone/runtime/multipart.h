@@ -20,7 +20,8 @@ typedef struct {
 typedef struct {
     rt_parts_t  parts;
     sb_buf_t    buf;
-    char        delim[80];      /* CR LF -- boundary */
+    char        text[80];       /* CR LF -- boundary */
+    const char *delim;          /* in it, at CR or at LF */
     size_t      delim_len;
     size_t      skip;           /* bytes of buf that are not content */
     enum { RT_PART_PREAMBLE, RT_PART_HEAD, RT_PART_BODY, RT_PART_DONE,

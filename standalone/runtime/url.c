@@ -105,25 +105,40 @@ rt_query_free(rt_query_t *q)
 }
 
 
-char *
-rt_query_get(const char *query, const char *name)
+bool
+rt_query_value(const char *query, const char *name, sb_buf_t *value)
 {
-    char        *value;
+    bool         found;
     rt_query_t   q;
 
-    value = NULL;
+    found = false;
+    memset(value, 0, sizeof(sb_buf_t));
     rt_query_init(&q, query);
 
-    while (rt_query_next(&q)) {
+    while (!found && rt_query_next(&q)) {
         if (strcmp(q.name.data, name) == 0) {
-            value = strdup(q.value.data);
-            break;
+            *value = q.value;
+            memset(&q.value, 0, sizeof(sb_buf_t));
+            found = true;
         }
     }
 
     rt_query_free(&q);
 
-    return value;
+    return found;
+}
+
+
+char *
+rt_query_get(const char *query, const char *name)
+{
+    char      *copy;
+    sb_buf_t   value;
+
+    copy = rt_query_value(query, name, &value) ? strdup(value.data) : NULL;
+    sb_buf_free(&value);
+
+    return copy;
 }
 
 

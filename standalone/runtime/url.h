@@ -30,6 +30,9 @@ void rt_query_free(rt_query_t *q);
 
 /* First value of a name, malloc'ed, or NULL. */
 char *rt_query_get(const char *query, const char *name);
+/* The same with its length, for values that may hold a NUL; *value ends with
+ * one that does not count and is to be freed.  false: there is none. */
+bool rt_query_value(const char *query, const char *name, sb_buf_t *value);
 
 /* Appends percent-encoded text; `safe` names further bytes left alone besides
  * letters, digits and -_.~ ; keep_escapes: %XX stays. */
