@@ -109,6 +109,8 @@ my %row = (
         [ 'NAME x;', qr/invalid value/ ] ] },
     sandbox_upstream => { skip_good => 1, effect => 'endpoints.t', bad => [
         [ 'NAME ftp://x;', qr/http/ ], [ 'NAME http://x/path;', qr/path/ ] ] },
+    sandbox_upstream_host => { good => 'auto', effect => 'proxying.t', bad => [
+        [ 'NAME x;', qr/invalid value "x"/ ] ] },
     sandbox_public => { good => 'a.example:8443/osb', effect => 'endpoints.t', bad => [
         [ 'NAME http://a.example;', qr/without a scheme/ ] ] },
     sandbox_host => { good => 'localhost a.example', effect => 'host.t',
@@ -226,6 +228,7 @@ my @places = (
 my %set = (
     sandbox_tokens => [ map { "$etc/tokens-$_" } 1 .. 3 ],
     sandbox_api_key_file => [ map { "$etc/key-$_" } 1 .. 3 ],
+    sandbox_upstream_host => [ 'client', 'upstream', 'client' ],
     sandbox_public => [ 'h.pub:1', 's.pub:2/p', 'l.pub:3' ],
     sandbox_host => [ 'h.test only-h.test', 's.test only-s.test',
                       's.test only-l.test' ],
@@ -407,6 +410,18 @@ my %inherits = (
             ask($p, GET => '');
             my ($seen) = $t->up->requests(qr{^GET });
             like($seen->{head}, qr/key-of-level-$p->{n}-/, "$p->{level}: its key");
+        }
+    },
+
+    sandbox_upstream_host => sub {
+        my ($upstream) = $t->{upstream_url} =~ m{//(.*)};
+        my @want = ('h.test', $upstream, 's.test');
+        for my $p (@places) {
+            $t->up->mark;
+            ask($p, GET => '');
+            my ($seen) = $t->up->requests(qr{^GET });
+            my ($host) = $seen->{head} =~ /^host: (\S+)/mi;
+            is($host, $want[$p->{n} - 1], "$p->{level}: its choice");
         }
     },
 
