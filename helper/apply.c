@@ -5,18 +5,20 @@
 #include "stats.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 
-#define APPLY_BUF       (JOURNAL_RECORD_MAX + 2 * 1024 * 1024)
 #define APPLY_NAP_MS    30          /* lets a begin and its end meet */
 #define APPLY_BUSY      60          /* records within a nap */
 #define APPLY_BUSY_MS   500
 #define APPLY_TIDY      32          /* files checkpointed at a time */
 #define APPLY_TIDY_US   30000000u
 #define APPLY_MANY      4000        /* records waiting: no more napping */
+#define APPLY_DUTY      4           /* busy: times of work that we rest */
+#define APPLY_REST_US   100000u     /* ... at most, at a time */
 
 
 apply_t *
@@ -34,6 +36,8 @@ apply_new(store_t *store, fetch_t *fetch, int journal_dirfd, uint64_t from)
     a->store = store;
     a->fetch = fetch;
     a->dirfd = journal_dirfd;
+    a->lag_us = APPLY_LAG_US;
+    a->stop_us = APPLY_STOP_US;
     a->applied = from;
     a->stored = from;
     a->agroups = 16;
@@ -47,6 +51,14 @@ apply_new(store_t *store, fetch_t *fetch, int journal_dirfd, uint64_t from)
     }
 
     return a;
+}
+
+
+void
+apply_bounds(apply_t *a, uint64_t lag_us, uint64_t stop_us)
+{
+    a->lag_us = lag_us;
+    a->stop_us = stop_us;
 }
 
 
@@ -155,7 +167,8 @@ apply_batch_reset(apply_t *a)
 static void
 apply_note(apply_t *a, uint64_t cursor)
 {
-    bool  forget;
+    bool      forget;
+    uint64_t  safe;
 
     pthread_mutex_lock(&a->lock);
     a->applied = cursor;
@@ -170,19 +183,20 @@ apply_note(apply_t *a, uint64_t cursor)
     a->batch_from = cursor;
 
     /* the journal backs up what SQLite has not flushed yet */
-    forget = journal_can_forget(a->journal, cursor) && store_sync(a->store);
+    safe = apply_floor(a, cursor);
+    forget = journal_can_forget(a->journal, safe) && store_sync(a->store);
 
-    if (forget || cursor > a->stored) {
-        if (journal_applied_store(a->dirfd, cursor) != 0) {
+    if (forget || safe > a->stored) {
+        if (journal_applied_store(a->dirfd, safe) != 0) {
             log_minutely(LOG_WARN, "cannot note the applied cursor: errno %d",
                          errno);
         }
 
-        a->stored = cursor;
+        a->stored = safe;
     }
 
     if (forget) {
-        journal_forget(a->journal, cursor);
+        journal_forget(a->journal, safe);
     }
 }
 
@@ -248,7 +262,105 @@ apply_all(apply_t *a)
         rc = apply_batch(a);
     } while (rc == 1);
 
-    return rc == 0;
+    if (a->stalled) {
+        apply_stall_retry(a, true);
+        apply_note(a, a->batch_from);
+    }
+
+    return rc == 0 && a->stalled == NULL;
+}
+
+
+/* --- the thread ----------------------------------------------------------- */
+
+/* Can a thread that took the lowest priority have its own again? */
+static void *
+apply_probe(void *data)
+{
+    bool                *yields = data;
+    struct sched_param   p;
+
+    memset(&p, 0, sizeof(p));
+
+    *yields = pthread_setschedparam(pthread_self(), SCHED_IDLE, &p) == 0
+              && pthread_setschedparam(pthread_self(), SCHED_OTHER, &p) == 0;
+
+    return NULL;
+}
+
+
+/* Takes the lowest priority or the usual one; the lock is held. */
+static void
+apply_priority(apply_t *a, bool lazy)
+{
+    struct sched_param  p;
+
+    if (!a->yields || a->lazy == lazy) {
+        return;
+    }
+
+    memset(&p, 0, sizeof(p));
+
+    if (pthread_setschedparam(a->thread, lazy ? SCHED_IDLE : SCHED_OTHER, &p)
+        == 0)
+    {
+        a->lazy = lazy;
+    }
+}
+
+
+/* Half of the bound is used up: no pauses, and the usual priority.  The lock is
+ * held. */
+static void
+apply_hurry(apply_t *a)
+{
+    if (!a->hurry) {
+        a->hurry = true;
+        stats_add(STATS_APPLY_HURRIES, 1);
+    }
+
+    apply_priority(a, false);
+}
+
+
+void
+apply_pause(apply_t *a, uint64_t cpu_us)
+{
+    bool      rest;
+    uint64_t  us;
+
+    pthread_mutex_lock(&a->lock);
+
+    if (sb_now_us() > a->oldest_us + a->lag_us / 2) {
+        apply_hurry(a);
+    }
+
+    rest = !a->hurry && !a->stop;
+    pthread_mutex_unlock(&a->lock);
+
+    us = cpu_us * APPLY_DUTY;
+
+    if (rest && us) {
+        (void) usleep((useconds_t) (us < APPLY_REST_US ? us : APPLY_REST_US));
+    }
+}
+
+
+/* Much traffic or not: what is due to it. */
+static void
+apply_mood(apply_t *a, bool busy)
+{
+    a->busy = busy;
+
+    pthread_mutex_lock(&a->lock);
+
+    if (a->hurry && sb_now_us() < stats_get(STATS_APPLIED_US) + a->lag_us / 4)
+    {
+        a->hurry = false;
+    }
+
+    apply_priority(a, busy && !a->hurry);
+    pthread_mutex_unlock(&a->lock);
 }
 
 
@@ -287,7 +399,7 @@ apply_wait(apply_t *a)
         (void) pthread_cond_timedwait(&a->wake, &a->lock, &until);
         a->waiting = false;
 
-        if (a->npending || store_untidy(a->store)) {
+        if (a->npending || a->stalled || store_untidy(a->store)) {
             break;
         }
     }
@@ -314,18 +426,24 @@ apply_stopping(apply_t *a)
 static void
 apply_gather(apply_t *a)
 {
+    bool      hurry;
     unsigned  ms;
     uint64_t  before, waiting;
 
     before = journal_tail(a->journal).cursor;
     apply_nap(APPLY_NAP_MS);
 
-    a->busy = journal_tail(a->journal).cursor - before >= APPLY_BUSY;
+    apply_mood(a, journal_tail(a->journal).cursor - before >= APPLY_BUSY);
+
+    pthread_mutex_lock(&a->lock);
+    hurry = a->hurry;
+    pthread_mutex_unlock(&a->lock);
 
     /* under load later is cheaper: begin and end meet, and a database is
      * committed once for many records */
 
-    for (ms = APPLY_NAP_MS; a->busy && ms < APPLY_BUSY_MS; ms += APPLY_NAP_MS)
+    for (ms = APPLY_NAP_MS; a->busy && !hurry && ms < APPLY_BUSY_MS;
+         ms += APPLY_NAP_MS)
     {
         waiting = journal_tail(a->journal).cursor - a->batch_from;
 
@@ -362,17 +480,19 @@ apply_tidy(apply_t *a)
 static void *
 apply_thread(void *data)
 {
-    int       rc;
-    bool      ok;
-    apply_t  *a = data;
-
-    ok = true;
+    int        rc;
+    bool       ok;
+    uint64_t   until;
+    apply_t   *a = data;
 
     store_find_untidy(a->store);
 
     while (apply_wait(a)) {
 
         if (journal_tail(a->journal).cursor == a->batch_from) {
+            apply_mood(a, false);
+            apply_stall_retry(a, false);
+            apply_note(a, a->batch_from);
             apply_tidy(a);
             (void) apply_force_pending(a, sb_now_us());
             continue;
@@ -388,17 +508,37 @@ apply_thread(void *data)
             apply_nap(500);
         }
 
+        if (a->stalled) {
+            apply_stall_retry(a, false);
+        }
+
         (void) apply_force_pending(a, sb_now_us());
     }
 
-    a->busy = false;
-    ok = apply_all(a);
+    apply_mood(a, false);
+    until = sb_now_us() + a->stop_us;
 
-    if (a->batch_from) {
-        (void) journal_applied_store(a->dirfd, a->batch_from);
+    do {
+        rc = apply_batch(a);
+    } while (rc == 1 && sb_now_us() < until);
+
+    if (a->stalled) {
+        apply_stall_retry(a, true);
     }
 
-    if (!store_tidy(a->store, SIZE_MAX)) {
+    ok = rc == 0 && a->stalled == NULL;
+
+    if (a->batch_from) {
+        (void) journal_applied_store(a->dirfd, apply_floor(a, a->batch_from));
+    }
+
+    if (sb_now_us() >= until) {
+        log_line(LOG_WARN, "stopping took all of its %u s: %llu records are in "
+                 "the journal only", (unsigned) (a->stop_us / 1000000),
+                 (unsigned long long) (journal_tail(a->journal).cursor
+                                       - a->batch_from));
+
+    } else if (!store_tidy(a->store, SIZE_MAX)) {
         log_line(LOG_WARN, "history files keep their write-ahead logs");
     }
 
@@ -411,11 +551,22 @@ apply_thread(void *data)
 bool
 apply_start(apply_t *a)
 {
+    pthread_t  probe;
+
     a->running = true;
+
+    if (pthread_create(&probe, NULL, apply_probe, &a->yields) == 0) {
+        (void) pthread_join(probe, NULL);
+    }
+
+    /* the thread takes the lock before it uses its own name */
+    pthread_mutex_lock(&a->lock);
 
     if (pthread_create(&a->thread, NULL, apply_thread, a) != 0) {
         a->running = false;
     }
+
+    pthread_mutex_unlock(&a->lock);
 
     return a->running;
 }
@@ -429,6 +580,12 @@ apply_wake(apply_t *a)
     if (a->waiting) {
         stats_set(STATS_APPLIED_US, sb_now_us());
         pthread_cond_signal(&a->wake);
+
+    } else if (a->lazy
+               && sb_now_us() > stats_get(STATS_APPLIED_US) + a->lag_us / 2)
+    {
+        /* it may not even get to see that */
+        apply_hurry(a);
     }
 
     pthread_mutex_unlock(&a->lock);

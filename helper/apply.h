@@ -12,7 +12,8 @@
 
 #define APPLY_SLICE       1000u     /* records per transaction while busy */
 #define APPLY_SLICE_IDLE  4000u     /* ... and otherwise */
-#define APPLY_LAG_US   2500000u     /* older than that: no more pauses */
+#define APPLY_LAG_US      5000000u  /* defaults of apply_bounds() */
+#define APPLY_STOP_US     10000000u
 #define APPLY_SEEN     16384        /* sandboxes remembered */
 
 typedef struct apply_s  apply_t;
@@ -24,6 +25,14 @@ apply_t *apply_new(store_t *store, fetch_t *fetch, int journal_dirfd,
     uint64_t from);
 void apply_free(apply_t *a);
 
+/*
+ * How far files may be behind the journal while there is much traffic: past
+ * half of it records are applied without pauses and with the priority of
+ * everybody else.  And how long apply_stop() may take: what is left then stays
+ * in the journal.
+ */
+void apply_bounds(apply_t *a, uint64_t lag_us, uint64_t stop_us);
+
 /* A record met while the journal is opened. */
 void apply_scan(apply_t *a, const journal_record_t *r);
 
@@ -32,7 +41,7 @@ void apply_scan(apply_t *a, const journal_record_t *r);
 bool apply_attach(apply_t *a, journal_t *journal);
 
 /* Applies everything that is in the journal by now, in the calling thread.
- * False when it could not be written. */
+ * False when it could not be written, be it for one sandbox. */
 bool apply_all(apply_t *a);
 
 /* The thread.  apply_stop() lets it apply what is left, then joins it; false

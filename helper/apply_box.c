@@ -73,6 +73,7 @@ apply_box_free(apply_t *a, apply_box_t *box)
     free(box->state);
     free(box->written_name);
     free(box->moves);
+    free(box->aside);
     free(box);
 }
 
@@ -128,7 +129,7 @@ apply_boxes_trim(apply_t *a)
     for (box = a->first; box && a->boxes.count > APPLY_SEEN; box = next) {
         next = box->next;
 
-        if (box->refs == 0 && !box->making) {
+        if (box->refs == 0 && !box->making && !box->stalled) {
             apply_box_free(a, box);
         }
     }
@@ -319,7 +320,13 @@ apply_ops_forget(apply_t *a)
 
     while ((op = a->over) != NULL) {
         a->over = op->next_over;
-        apply_op_free(a, op);
+
+        if (op->aside) {
+            op->parked = true;
+
+        } else {
+            apply_op_free(a, op);
+        }
     }
 }
 

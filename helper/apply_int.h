@@ -13,6 +13,20 @@ typedef struct apply_op_s     apply_op_t;
 typedef struct apply_box_s    apply_box_t;
 typedef struct apply_group_s  apply_group_t;
 
+#define APPLY_BUF    (JOURNAL_RECORD_MAX + 2 * 1024 * 1024)
+/* Records that may wait for files which cannot be written, until everything
+ * has to wait with them. */
+#define APPLY_ASIDE  262144
+
+/* Where a record stands that waits. */
+typedef struct {
+    uint64_t        cursor;
+    off_t           offset;
+    uint32_t        segment;
+    uint32_t        size;
+    apply_op_t     *op;
+} apply_aside_t;
+
 /* A sandbox that was named. */
 struct apply_box_s {
     table_node_t    node;
@@ -35,6 +49,12 @@ struct apply_box_s {
     size_t          nmoves;
     apply_box_t    *next_make;
     size_t          group;          /* of this batch, by index; 0: none */
+
+    bool            stalled;        /* its file cannot be written now */
+    uint64_t        retry_us;
+    apply_aside_t  *aside;          /* records that wait, in journal order */
+    size_t          naside, aaside;
+    apply_box_t    *next_stalled;
     apply_box_t    *prev, *next;    /* least recently used first */
 };
 
@@ -51,6 +71,8 @@ struct apply_op_s {
     bool            missed;         /* is to be applied behind the cursor of
                                        its file */
     apply_op_t     *next_over;
+    size_t          aside;          /* records of it that wait */
+    bool            parked;         /* over, when these are applied */
 
     /* of one slice */
     rows_record_t  *first, **last;
@@ -62,7 +84,17 @@ typedef struct {
     apply_op_t     *op;             /* NULL: a gap, or news of a sandbox */
     apply_box_t    *box;            /* without op: whose; NULL: _gateway */
     sb_str_t        name, state;
+    uint32_t        segment;        /* where it stands */
+    uint32_t        size;
+    off_t           offset;
 } apply_item_t;
+
+/* One transaction. */
+typedef struct {
+    apply_group_t  *group;
+    size_t          from, to;       /* items of the group */
+    bool            careful;        /* each operation on its own */
+} apply_slice_t;
 
 /* What a batch holds for one file. */
 struct apply_group_s {
@@ -92,6 +124,10 @@ struct apply_s {
     size_t            ngroups, agroups;
     apply_box_t      *makes;
     apply_op_t       *over;
+    apply_box_t      *stalled;
+    size_t            naside;
+    off_t             at_offset;    /* of the record being routed */
+    uint32_t          at_size;
     bool              busy;
     uint64_t          oldest_us;    /* time of the first record of the batch */
     uint64_t          newest_us;    /* ... of the last */
@@ -99,12 +135,18 @@ struct apply_s {
     uint64_t          ask_after_us;
     uint64_t          tidy_after_us;
     uint64_t          stored;       /* cursor in the file "applied" */
+    uint64_t          lag_us;       /* bounds: see apply_bounds() */
+    uint64_t          stop_us;
 
     pthread_t         thread;
     bool              running;
     pthread_mutex_t   lock;
     pthread_cond_t    wake;
     bool              waiting;
+    bool              yields;       /* may be given the lowest priority, for it
+                                       can come back */
+    bool              lazy;         /* has it */
+    bool              hurry;        /* half of the lag bound is used up */
     bool              stop;
     bool              failed;
     uint64_t          applied;
@@ -135,6 +177,11 @@ void apply_ops_free(apply_t *a);
 /* Sorts the records of a buffer into items and groups.  SB_NOMEM without
  * memory. */
 sb_rc_t apply_route(apply_t *a, const char *buf, size_t n);
+apply_item_t *apply_item(apply_t *a, const journal_record_t *r, apply_op_t *op,
+    apply_box_t *box);
+sb_rc_t apply_group_add(apply_group_t *g, size_t item);
+/* What a SEEN record says of a sandbox, into its item. */
+void apply_seen_of(apply_item_t *item, const apply_box_t *box);
 
 /* --- apply_file.c: opening and making files ----------------------------- */
 
@@ -154,9 +201,25 @@ store_db_t *apply_gateway(apply_t *a);
 /* After a failure of the machine: waits a while; false: give up. */
 bool apply_again(apply_t *a, const char *dir, int rc);
 
+/* --- apply_stall.c: files that cannot be written now --------------------- */
+
+/* Puts the items of a group aside, from one on; false: no room for them. */
+bool apply_stall(apply_t *a, apply_group_t *g, size_t from, int rc);
+/* Tries those again whose time has come, or all. */
+void apply_stall_retry(apply_t *a, bool now);
+/* Everything up to that cursor is in files, if all up to `cursor` is but for
+ * what waits. */
+uint64_t apply_floor(const apply_t *a, uint64_t cursor);
+
 /* --- apply_write.c: into the files -------------------------------------- */
 
+/* Writes a slice; an SQLite code of the machine's failure.  SQLITE_ABORT:
+ * stop. */
+int apply_slice_try(apply_t *a, apply_slice_t *s);
+
 bool apply_write_groups(apply_t *a);
+/* Time of the traffic was spent: leaves the core to it for a while. */
+void apply_pause(apply_t *a, uint64_t cpu_us);
 /* Gives polls their rows that wait for more than two seconds. */
 bool apply_force_pending(apply_t *a, uint64_t now_us);
 

@@ -44,7 +44,7 @@ apply_group(apply_t *a, apply_box_t *box)
 }
 
 
-static sb_rc_t
+sb_rc_t
 apply_group_add(apply_group_t *g, size_t item)
 {
     size_t  n, *p;
@@ -67,7 +67,7 @@ apply_group_add(apply_group_t *g, size_t item)
 }
 
 
-static apply_item_t *
+apply_item_t *
 apply_item(apply_t *a, const journal_record_t *r, apply_op_t *op,
     apply_box_t *box)
 {
@@ -91,6 +91,9 @@ apply_item(apply_t *a, const journal_record_t *r, apply_op_t *op,
     items->rec.r = *r;
     items->op = op;
     items->box = box;
+    items->segment = a->reader.segment;
+    items->offset = a->at_offset;
+    items->size = a->at_size;
     a->nitems++;
 
     return items;
@@ -279,6 +282,31 @@ apply_seen_one(apply_t *a, const journal_record_t *r, apply_box_t *box,
 }
 
 
+void
+apply_seen_of(apply_item_t *item, const apply_box_t *box)
+{
+    bool      mine;
+    uint16_t  tag;
+    sb_str_t  fields, v;
+
+    fields = item->rec.r.frame.fields;
+    mine = false;
+
+    while (sb_field_next(&fields, &tag, &v)) {
+
+        if (tag == SB_T_SANDBOX) {
+            mine = sb_eq(v, sb_str(box->id, strlen(box->id)));
+
+        } else if (mine && tag == SB_T_NAME) {
+            item->name = v;
+
+        } else if (mine && tag == SB_T_STATE) {
+            item->state = v;
+        }
+    }
+}
+
+
 static sb_rc_t
 apply_seen(apply_t *a, const journal_record_t *r)
 {
@@ -438,7 +466,7 @@ apply_sort(apply_t *a)
 sb_rc_t
 apply_route(apply_t *a, const char *buf, size_t n)
 {
-    size_t            pos;
+    size_t            pos, at;
     sb_rc_t           rc;
     journal_record_t  r;
 
@@ -446,7 +474,10 @@ apply_route(apply_t *a, const char *buf, size_t n)
     rc = SB_OK;
     a->oldest_us = 0;
 
-    while (rc == SB_OK && journal_next(&r, buf, n, &pos)) {
+    for (at = 0; rc == SB_OK && journal_next(&r, buf, n, &pos); at = pos) {
+
+        a->at_offset = a->reader.offset - (off_t) (n - at);
+        a->at_size = (uint32_t) (pos - at);
 
         if (a->oldest_us == 0) {
             a->oldest_us = r.frame.time_us;

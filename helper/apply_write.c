@@ -5,20 +5,13 @@
 #include "id.h"
 #include "log.h"
 
-#include <unistd.h>
+#include <time.h>
 
 
 #define APPLY_PENDING_US     2000000u
 
 
 /* --- one transaction ---------------------------------------------------- */
-
-typedef struct {
-    apply_group_t  *group;
-    size_t          from, to;       /* items of the group */
-    bool            careful;        /* each operation on its own */
-} apply_slice_t;
-
 
 static int
 apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
@@ -204,16 +197,16 @@ apply_is_logic(int rc)
 }
 
 
-/* The open file of a group; one that vanished is made anew. */
+/* The open file of a group; one that vanished is made anew.  NULL with a
+ * code, SQLITE_ABORT to stop. */
 static store_db_t *
-apply_group_file(apply_t *a, apply_group_t *g)
+apply_group_file(apply_t *a, apply_group_t *g, int *rc)
 {
-    int          rc;
-    bool         lost;
     store_db_t  *db;
 
     if (g->box == NULL) {
         db = apply_gateway(a);
+        *rc = SQLITE_ABORT;
 
         if (db) {
             db->pins--;
@@ -222,48 +215,48 @@ apply_group_file(apply_t *a, apply_group_t *g)
         return db;
     }
 
-    db = store_get(a->store, g->box->dir, false, &rc);
+    db = store_get(a->store, g->box->dir, false, rc);
 
     if (db && !db->fresh) {
         return db;
     }
 
-    if (rc != SQLITE_OK && rc != SQLITE_NOTFOUND && !store_broken(rc)) {
-        return apply_open(a, g->box->dir, &lost);
+    if (*rc != SQLITE_OK && *rc != SQLITE_NOTFOUND && !store_broken(*rc)) {
+        return NULL;
     }
 
-    if (rc != SQLITE_OK && rc != SQLITE_NOTFOUND) {
+    if (*rc != SQLITE_OK && *rc != SQLITE_NOTFOUND) {
         store_set_aside(a->store, g->box->dir, "broken");
     }
 
     if (!apply_make_file(a, g->box, true)) {
+        *rc = SQLITE_ABORT;
         return NULL;
     }
 
-    return store_get(a->store, g->box->dir, false, &rc);
+    return store_get(a->store, g->box->dir, false, rc);
 }
 
 
-static bool
-apply_slice(apply_t *a, apply_slice_t *s)
+int
+apply_slice_try(apply_t *a, apply_slice_t *s)
 {
     int          rc;
     store_db_t  *db;
-    const char  *dir;
 
-    dir = s->group->box ? s->group->box->dir : SCHEMA_GATEWAY;
     s->careful = false;
 
     for ( ;; ) {
-        db = apply_group_file(a, s->group);
+        db = apply_group_file(a, s->group, &rc);
+
         if (db == NULL) {
-            return false;
+            return rc;
         }
 
         rc = apply_slice_write(a, db, s);
 
         if (rc == SQLITE_OK) {
-            return true;
+            return rc;
         }
 
         apply_slice_undo(a, s);
@@ -272,45 +265,94 @@ apply_slice(apply_t *a, apply_slice_t *s)
             s->careful = true;
 
         } else if (store_broken(rc)) {
-            store_set_aside(a->store, dir, "broken");
+            store_set_aside(a->store, s->group->box ? s->group->box->dir
+                                                    : SCHEMA_GATEWAY,
+                            "broken");
+        } else {
+            return rc;
+        }
+    }
+}
 
-        } else if (!apply_again(a, dir, rc)) {
+
+/* What cannot be written now waits: for a sandbox alone while there is room,
+ * else all of it.  False: stop. */
+static bool
+apply_slice(apply_t *a, apply_slice_t *s)
+{
+    int          rc;
+    const char  *dir;
+
+    dir = s->group->box ? s->group->box->dir : SCHEMA_GATEWAY;
+
+    for ( ;; ) {
+
+        if (s->group->box && s->group->box->stalled) {
+            /* those before it come first */
+            rc = SQLITE_BUSY;
+
+        } else {
+            rc = apply_slice_try(a, s);
+        }
+
+        if (rc == SQLITE_OK) {
+            return true;
+        }
+
+        if (rc == SQLITE_ABORT) {
+            return false;
+        }
+
+        if (apply_stall(a, s->group, s->from, rc)) {
+            s->to = s->group->n;
+            return true;
+        }
+
+        /* the batch at hand stays where it is: what waits cannot be tried in
+         * between */
+        if ((s->group->box && s->group->box->stalled)
+            || !apply_again(a, dir, rc))
+        {
             return false;
         }
     }
 }
 
 
+static uint64_t
+apply_cpu_us(void)
+{
+    struct timespec  t;
+
+    (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+
+    return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
+}
+
+
 bool
 apply_write_groups(apply_t *a)
 {
-    size_t         i, n;
-    uint64_t       begun, now;
+    size_t         i, n, most;
+    uint64_t       begun;
     apply_slice_t  s;
+
+    most = a->busy ? APPLY_SLICE : APPLY_SLICE_IDLE;
 
     for (i = 0; i < a->ngroups; i++) {
         s.group = &a->groups[i];
         n = s.group->n;
 
         for (s.from = 0; s.from < n; s.from = s.to) {
-            begun = sb_now_us();
-
-            s.to = n;
-
-            if (s.to - s.from > (a->busy ? APPLY_SLICE : APPLY_SLICE_IDLE)) {
-                s.to = s.from + (a->busy ? APPLY_SLICE : APPLY_SLICE_IDLE);
-            }
+            begun = apply_cpu_us();
+            s.to = n - s.from > most ? s.from + most : n;
 
             if (!apply_slice(a, &s)) {
                 return false;
             }
 
-            now = sb_now_us();
-
-            /* leave the core to the traffic, unless we fall behind */
-            if (a->busy && now > begun && now < a->oldest_us + APPLY_LAG_US) {
-                (void) usleep((useconds_t) (now - begun < 20000 ? now - begun
-                                                                : 20000));
+            if (a->busy) {
+                apply_pause(a, apply_cpu_us() - begun);
             }
         }
     }
@@ -337,7 +379,9 @@ apply_force_visit(void *entry, void *data)
     store_db_t     *db;
     apply_force_t  *f = data;
 
-    if (!op->row.pending || f->failed) {
+    if (!op->row.pending || f->failed || op->aside
+        || (op->box && op->box->stalled))
+    {
         return;
     }
 

@@ -73,7 +73,7 @@ helper_signals(helper_t *h)
 }
 
 
-/* Three descriptors for each open database, and the workers'. */
+/* Three descriptors for each open database, and the workers'; priorities. */
 static void
 helper_limits(void)
 {
@@ -83,6 +83,11 @@ helper_limits(void)
         r.rlim_cur = r.rlim_max < 65536 ? r.rlim_max : 65536;
         (void) setrlimit(RLIMIT_NOFILE, &r);
     }
+
+    /* who takes the lowest priority may come back, also without root */
+    r.rlim_cur = 20;
+    r.rlim_max = 20;
+    (void) setrlimit(RLIMIT_NICE, &r);
 }
 
 
@@ -115,6 +120,8 @@ helper_open(helper_t *h, char *why, size_t size)
     if (h->apply == NULL) {
         return false;
     }
+
+    apply_bounds(h->apply, h->options.lag_us, h->options.stop_us);
 
     /*
      * A new journal beside files of an older one must not count from 1 again:

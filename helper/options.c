@@ -35,6 +35,9 @@ static const char  options_help[] =
     "                        request (600)\n"
     "  --questions N         of the console API that may be open at once (256)\n"
     "  --question-threads N  threads that answer them (4)\n"
+    "  --lag SECONDS         how far history files may be behind the traffic (5)\n"
+    "  --stop SECONDS        how long stopping may take; the rest stays in the\n"
+    "                        journal for the next start (10)\n"
     "  --exec                leave 5 s after the last connection closed\n"
     "  --ready-fd N          write one byte there when listening\n"
     "  --log FILE            log there instead of standard error\n"
@@ -44,7 +47,7 @@ static const char  options_help[] =
 enum {
     OPT_DATA = 256, OPT_HISTORY, OPT_SOCKET, OPT_SOCKET_MODE,
     OPT_SOCKET_GROUP, OPT_PEER, OPT_USER, OPT_SYNC, OPT_MODE, OPT_UPSTREAM,
-    OPT_KEY, OPT_FOLLOW, OPT_QUESTIONS, OPT_QUESTION_THREADS, OPT_EXEC,
+    OPT_KEY, OPT_FOLLOW, OPT_LAG, OPT_STOP, OPT_QUESTIONS, OPT_QUESTION_THREADS, OPT_EXEC,
     OPT_READY, OPT_LOG, OPT_VERSION, OPT_HELP
 };
 
@@ -63,6 +66,8 @@ static const struct option  options_long[] = {
     { "follow", required_argument, NULL, OPT_FOLLOW },
     { "questions", required_argument, NULL, OPT_QUESTIONS },
     { "question-threads", required_argument, NULL, OPT_QUESTION_THREADS },
+    { "lag", required_argument, NULL, OPT_LAG },
+    { "stop", required_argument, NULL, OPT_STOP },
     { "exec", no_argument, NULL, OPT_EXEC },
     { "ready-fd", required_argument, NULL, OPT_READY },
     { "log", required_argument, NULL, OPT_LOG },
@@ -261,6 +266,22 @@ options_one(options_t *o, int c, const char *v)
         o->question_threads = (unsigned) n;
         break;
 
+    case OPT_LAG:
+        if (!options_number(v, 10, 3600, &n) || n == 0) {
+            return options_bad("--lag", v, "give seconds, from 1 to 3600");
+        }
+
+        o->lag_us = (uint64_t) n * 1000000;
+        break;
+
+    case OPT_STOP:
+        if (!options_number(v, 10, 3600, &n)) {
+            return options_bad("--stop", v, "give seconds, at most 3600");
+        }
+
+        o->stop_us = (uint64_t) n * 1000000;
+        break;
+
     case OPT_EXEC:
         o->exec = true;
         break;
@@ -304,6 +325,8 @@ options_read(options_t *o, int argc, char **argv)
     memset(o, 0, sizeof(options_t));
     o->socket_mode = 0660;
     o->follow_us = 600u * 1000000u;
+    o->lag_us = 5u * 1000000u;
+    o->stop_us = 10u * 1000000u;
     o->ready_fd = -1;
     o->questions = ASK_QUESTIONS;
     o->question_threads = ASK_THREADS;

@@ -26,6 +26,8 @@ typedef struct {
     const char  *upstream;
     const char  *api_key_file;
     uint64_t     follow_us;
+    uint64_t     lag_us;
+    uint64_t     stop_us;
     bool         exec;
     unsigned     questions;         /* of the console API, open at once */
     unsigned     question_threads;

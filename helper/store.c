@@ -24,8 +24,20 @@
 static const char  store_settings[] =
     "pragma ignore_check_constraints = on;"
     "pragma foreign_keys = off;"
-    "pragma cache_size = -2048;"
-    "pragma wal_autocheckpoint = 4000;";
+    "pragma cache_size = -2048;";
+
+/*
+ * A checkpoint in a commit copies what no reader needs any more and lets the
+ * log begin anew when no reader is in it.  Seldom: pages that are written again
+ * and again are copied once, and an idle file is checkpointed by store_tidy().
+ */
+#define STORE_WAL_PAGES       4000      /* 16 MiB */
+#define STORE_WAL_AGAIN       1000
+#define STORE_WAL_WARN        16000     /* 64 MiB */
+
+/* SQLite waits, and all others with it; who cannot be written is tried again
+ * later. */
+#define STORE_BUSY_MS         250
 
 
 /*
@@ -258,6 +270,44 @@ store_broken(int rc)
 }
 
 
+/* Called behind a commit with the length of the log. */
+static int
+store_wal(void *data, sqlite3 *sqlite, const char *name, int pages)
+{
+    uint64_t     bytes;
+    store_db_t  *db = data;
+
+    (void) name;
+
+    if (pages < db->wal_next) {
+        db->wal_next = STORE_WAL_PAGES;
+    }
+
+    bytes = (uint64_t) pages * 4096;
+
+    if (bytes > stats_get(STATS_WAL_MAX_BYTES)) {
+        stats_set(STATS_WAL_MAX_BYTES, bytes);
+    }
+
+    if (pages < STORE_WAL_PAGES || pages < db->wal_next) {
+        return SQLITE_OK;
+    }
+
+    db->wal_next = pages + STORE_WAL_AGAIN;
+
+    if (pages >= STORE_WAL_WARN) {
+        log_minutely(LOG_WARN, "the write-ahead log of %s is %llu MiB long: a "
+                     "reader that does not end keeps it from being reused",
+                     db->dir, (unsigned long long) (bytes >> 20));
+    }
+
+    (void) sqlite3_wal_checkpoint_v2(sqlite, "main", SQLITE_CHECKPOINT_PASSIVE,
+                                     NULL, NULL);
+
+    return SQLITE_OK;
+}
+
+
 static store_db_t *
 store_open(store_t *s, const char *dir, const char *path, int *rc)
 {
@@ -311,6 +361,8 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
     }
 
     if (*rc == SQLITE_OK) {
+        (void) sqlite3_busy_timeout(db->db, STORE_BUSY_MS);
+        (void) sqlite3_wal_hook(db->db, store_wal, db);
         *rc = bulk_attach(s->bulk, db->db);
     }
 

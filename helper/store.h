@@ -57,6 +57,8 @@ struct store_db_s {
 
     dev_t           dev;
     ino_t           ino;
+    int             wal_next;       /* pages of the log at which a checkpoint
+                                       is tried */
     bool            dirty;          /* commits since store_tidy() */
     bool            copied;         /* within store_tidy() */
     bool            in_tx;

@@ -1,0 +1,280 @@
+/*
+ * Sandboxes whose file cannot be written now: somebody holds its lock, or the
+ * disk is full.  Their records stay in the journal, which is not forgotten from
+ * there on; here stands where each of them is.  All others go on.
+ */
+
+#include "apply_int.h"
+
+#include "id.h"
+#include "log.h"
+#include "stats.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+
+#define APPLY_RETRY_US   1000000u
+
+
+static void
+apply_stall_stats(apply_t *a)
+{
+    size_t              n;
+    const apply_box_t  *box;
+
+    n = 0;
+
+    for (box = a->stalled; box; box = box->next_stalled) {
+        n++;
+    }
+
+    stats_set(STATS_STALLED, n);
+    stats_set(STATS_STALLED_RECORDS, a->naside);
+}
+
+
+uint64_t
+apply_floor(const apply_t *a, uint64_t cursor)
+{
+    const apply_box_t  *box;
+
+    for (box = a->stalled; box; box = box->next_stalled) {
+        if (box->naside && box->aside[0].cursor <= cursor) {
+            cursor = box->aside[0].cursor - 1;
+        }
+    }
+
+    return cursor;
+}
+
+
+bool
+apply_stall(apply_t *a, apply_group_t *g, size_t from, int rc)
+{
+    size_t               i, n;
+    apply_box_t         *box;
+    apply_item_t        *item;
+    apply_aside_t       *p;
+
+    box = g->box;
+    n = g->n - from;
+
+    if (box == NULL || a->naside + n > APPLY_ASIDE) {
+        return false;
+    }
+
+    if (box->naside + n > box->aaside) {
+        p = realloc(box->aside, (box->naside + n) * 2 * sizeof(*p));
+        if (p == NULL) {
+            return false;
+        }
+
+        box->aside = p;
+        box->aaside = (box->naside + n) * 2;
+    }
+
+    for (i = from; i < g->n; i++) {
+        item = &a->items[g->items[i]];
+
+        if (box->naside
+            && item->rec.r.cursor <= box->aside[box->naside - 1].cursor)
+        {
+            /* the batch comes again, for another reason */
+            continue;
+        }
+
+        p = &box->aside[box->naside++];
+        p->segment = item->segment;
+        p->offset = item->offset;
+        p->size = item->size;
+        p->cursor = item->rec.r.cursor;
+        p->op = item->op;
+
+        if (item->op) {
+            item->op->aside++;
+        }
+
+        a->naside++;
+    }
+
+    if (!box->stalled) {
+        box->stalled = true;
+        box->retry_us = sb_now_us() + APPLY_RETRY_US;
+        box->next_stalled = a->stalled;
+        a->stalled = box;
+
+        log_line(LOG_WARN, "the history of %s cannot be written now: %s; its "
+                 "records wait in the journal, others go on", box->dir,
+                 sqlite3_errstr(rc));
+    }
+
+    apply_stall_stats(a);
+
+    return true;
+}
+
+
+/* Reads the records of a box that stand first, as items; their number. */
+static size_t
+apply_stall_read(apply_t *a, apply_box_t *box, apply_group_t *g)
+{
+    int               fd;
+    char              name[32];
+    size_t            i, used, size;
+    uint32_t          segment;
+    apply_item_t     *item;
+    apply_aside_t    *p;
+    journal_record_t  r;
+
+    fd = -1;
+    segment = 0;
+    used = 0;
+
+    for (i = 0; i < box->naside && i < APPLY_SLICE; i++) {
+        p = &box->aside[i];
+
+        if (used + p->size > APPLY_BUF) {
+            break;
+        }
+
+        if (p->segment != segment) {
+            if (fd != -1) {
+                close(fd);
+            }
+
+            segment = p->segment;
+            (void) snprintf(name, sizeof(name), "%010u.seg", segment);
+            fd = openat(a->dirfd, name, O_RDONLY|O_CLOEXEC);
+        }
+
+        if (fd == -1
+            || pread(fd, a->buf + used, p->size, p->offset)
+               != (ssize_t) p->size
+            || journal_record_read(&r, a->buf + used, p->size, &size)
+               != SB_OK)
+        {
+            log_minutely(LOG_ERROR, "record %llu of %s cannot be read from the "
+                         "journal", (unsigned long long) p->cursor, box->dir);
+            break;
+        }
+
+        item = apply_item(a, &r, p->op, p->op ? NULL : box);
+
+        if (item == NULL || apply_group_add(g, a->nitems - 1) != SB_OK) {
+            break;
+        }
+
+        if (p->op == NULL && r.frame.type == SB_F_SEEN) {
+            apply_seen_of(item, box);
+        }
+
+        used += p->size;
+    }
+
+    if (fd != -1) {
+        close(fd);
+    }
+
+    return g->n;
+}
+
+
+/* The first n records are in the file. */
+static void
+apply_stall_done(apply_t *a, apply_box_t *box, size_t n)
+{
+    size_t       i;
+    apply_op_t  *op;
+
+    for (i = 0; i < n; i++) {
+        op = box->aside[i].op;
+
+        if (op && --op->aside == 0 && op->parked) {
+            op->parked = false;
+            op->next_over = a->over;
+            a->over = op;
+        }
+    }
+
+    box->naside -= n;
+    a->naside -= n;
+    memmove(box->aside, box->aside + n, box->naside * sizeof(apply_aside_t));
+}
+
+
+/* True when all of a box is in its file. */
+static bool
+apply_stall_one(apply_t *a, apply_box_t *box)
+{
+    int            rc;
+    size_t         n;
+    apply_group_t  g;
+    apply_slice_t  s;
+
+    memset(&g, 0, sizeof(g));
+    g.box = box;
+    rc = SQLITE_OK;
+
+    while (box->naside && rc == SQLITE_OK) {
+        a->nitems = 0;
+        g.n = 0;
+        n = apply_stall_read(a, box, &g);
+
+        if (n == 0) {
+            break;
+        }
+
+        s.group = &g;
+        s.from = 0;
+        s.to = n;
+        rc = apply_slice_try(a, &s);
+
+        if (rc == SQLITE_OK) {
+            apply_stall_done(a, box, n);
+        }
+    }
+
+    a->nitems = 0;
+    free(g.items);
+
+    return box->naside == 0;
+}
+
+
+void
+apply_stall_retry(apply_t *a, bool now)
+{
+    uint64_t       time;
+    apply_box_t   *box, **p;
+
+    time = sb_now_us();
+    p = &a->stalled;
+
+    while ((box = *p) != NULL) {
+
+        if ((now || time >= box->retry_us) && apply_stall_one(a, box)) {
+            *p = box->next_stalled;
+            box->next_stalled = NULL;
+            box->stalled = false;
+            free(box->aside);
+            box->aside = NULL;
+            box->aaside = 0;
+
+            log_line(LOG_INFO, "the history of %s is written again, nothing of "
+                     "it waits", box->dir);
+            continue;
+        }
+
+        if (time >= box->retry_us) {
+            box->retry_us = time + APPLY_RETRY_US;
+        }
+
+        p = &box->next_stalled;
+    }
+
+    apply_ops_forget(a);
+    apply_stall_stats(a);
+}

@@ -1,0 +1,245 @@
+/* Files that fall behind the journal: locked ones, backlogs, bounds. */
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "store_place.h"
+
+#include "id.h"
+#include "stats.h"
+
+#include <time.h>
+
+
+/* Another process in the file: begins a transaction that writes. */
+static sqlite3 *
+hold(const char *dir)
+{
+    char      path[512];
+    sqlite3  *db;
+
+    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "begin immediate", NULL, NULL, NULL),
+                     SQLITE_OK);
+
+    return db;
+}
+
+
+static void
+let_go(sqlite3 *db)
+{
+    assert_int_equal(sqlite3_exec(db, "rollback", NULL, NULL, NULL),
+                     SQLITE_OK);
+    (void) sqlite3_close(db);
+}
+
+
+static void
+nap(void)
+{
+    struct timespec  t;
+
+    t.tv_sec = 0;
+    t.tv_nsec = 5000000;
+    (void) nanosleep(&t, NULL);
+}
+
+
+/* One locked file keeps nobody else waiting, and misses nothing later. */
+static void
+test_C102_locked_file(void **state)
+{
+    unsigned  i;
+    sqlite3  *db;
+
+    (void) state;
+
+    seen("s1");
+    seen("s2");
+    begin(1, "command.execute", "s1", 1);
+    put();
+    whole(2, "file.list", "s1", "succeeded", 200);
+    whole(3, "file.list", "s2", "succeeded", 200);
+    go();
+
+    db = hold("s1");
+
+    output(1, 0, "one\n", 4, 2);
+    whole(4, "file.read", "s1", "succeeded", 200);
+    whole(5, "file.read", "s2", "succeeded", 200);
+    assert_false(apply_all(p.apply));
+
+    is("s1", "select count(*) from history_events", "2");
+    is("s2", "select count(*) from history_events", "2");
+    assert_int_equal(stats_get(STATS_STALLED), 1);
+    assert_true(stats_get(STATS_STALLED_RECORDS) >= 3);
+
+    /* what comes while it waits, in several batches */
+    for (i = 6; i < 30; i += 2) {
+        whole(i, "file.info", "s1", "failed", 404);
+        whole(i + 1, "file.info", "s2", "succeeded", 200);
+        assert_false(apply_all(p.apply));
+    }
+
+    output(1, 1, "two\n", 4, 3);
+    end(1, "succeeded", 200, 9);
+    put();
+    tf_begin(&f, SB_F_SEEN, 0, ++p.seq, 0, 0);
+    tf_str(&f, SB_T_SANDBOX, "s1");
+    tf_str(&f, SB_T_STATE, "Paused");
+    put();
+    assert_false(apply_all(p.apply));
+    is("s2", "select count(*) from history_events", "14");
+
+    let_go(db);
+    go();
+
+    is("s1", "select count(*) || min(seq) || max(seq) from gateway_records",
+       "15115");
+    is("s1", "select group_concat(status) from history_events where"
+       " operation_type <> 'file.info'", "succeeded,succeeded,succeeded");
+    is("s1", "select cast(group_concat(data, '') as text) from"
+       " (select data from command_output_chunks order by id)", "one\ntwo\n");
+    is("s1", "select value from gateway_state where key = 'state'", "Paused");
+    is("s1", "pragma integrity_check", "ok");
+    assert_int_equal(stats_get(STATS_STALLED), 0);
+    assert_int_equal(stats_get(STATS_STALLED_RECORDS), 0);
+
+    whole(40, "file.read", "s1", "succeeded", 200);
+    go();
+    is("s1", "select max(seq) from gateway_records", "16");
+}
+
+
+/* A crash while a file is locked: its records are still in the journal. */
+static void
+test_locked_and_killed(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    seen("s1");
+    seen("s2");
+    whole(1, "file.list", "s1", "succeeded", 200);
+    whole(2, "file.list", "s2", "succeeded", 200);
+    go();
+
+    db = hold("s1");
+    whole(3, "file.read", "s1", "succeeded", 200);
+    whole(4, "file.read", "s2", "succeeded", 200);
+    assert_false(apply_all(p.apply));
+
+    stop();
+    start(STORE_HANDLES);
+    assert_false(apply_all(p.apply));
+    is("s2", "select count(*) from history_events", "2");
+
+    let_go(db);
+    go();
+    is("s1", "select group_concat(operation_type) from history_events",
+       "file.list,file.read");
+    is("s2", "select group_concat(operation_type) from history_events",
+       "file.list,file.read");
+}
+
+
+static void
+many(unsigned from, unsigned n)
+{
+    unsigned  i;
+
+    for (i = from; i < from + n; i++) {
+        whole(i, "file.list", "s1", "succeeded", 200);
+    }
+}
+
+
+/* Stopping takes no longer than it may; the next start applies the rest. */
+static void
+test_stop_with_backlog(void **state)
+{
+    char      text[32];
+    uint64_t  cursor;
+
+    (void) state;
+
+    seen("s1");
+    many(1, 10);
+    go();
+    many(11, 24000);
+    cursor = journal_tail(p.journal).cursor;
+
+    /* one batch at least, and no time for more */
+    apply_bounds(p.apply, APPLY_LAG_US, 0);
+    assert_true(apply_start(p.apply));
+    (void) apply_stop(p.apply);
+    assert_true(journal_applied_load(p.fd) < cursor);
+
+    stop();
+    start(STORE_HANDLES);
+    go();
+
+    (void) snprintf(text, sizeof(text), "%d %d", 24010, 24010);
+    is("s1", "select count(*) || ' ' || max(seq) from gateway_records", text);
+    is("s1", "select count(*) from history_events where status <> 'succeeded'",
+       "0");
+    is("s1", "pragma integrity_check", "ok");
+}
+
+
+/* Records that are older than the bound allows are applied in a hurry. */
+static void
+test_lag_bound(void **state)
+{
+    unsigned  i, n;
+    uint64_t  hurries;
+
+    (void) state;
+
+    seen("s1");
+    hurries = stats_get(STATS_APPLY_HURRIES);
+
+    /* their time, T0, is long ago */
+    apply_bounds(p.apply, 1000000, 10000000);
+    assert_true(apply_start(p.apply));
+
+    n = 1;
+
+    for (i = 0; i < 4000 && stats_get(STATS_APPLY_HURRIES) == hurries; i++) {
+        many(n, 100);
+        n += 100;
+        apply_wake(p.apply);
+        nap();
+    }
+
+    assert_true(stats_get(STATS_APPLY_HURRIES) > hurries);
+
+    for (i = 0; i < 4000 && stats_lag_records(); i++) {
+        nap();
+    }
+
+    assert_int_equal(stats_lag_records(), 0);
+    assert_int_equal(stats_lag_us(sb_now_us()), 0);
+    assert_true(apply_stop(p.apply));
+}
+
+
+int
+main(int argc, char **argv)
+{
+    const struct CMUnitTest  tests[] = {
+        store_case(test_C102_locked_file),
+        store_case(test_locked_and_killed),
+        store_case(test_stop_with_backlog),
+        store_case(test_lag_bound)
+    };
+
+    return store_run(argc, argv, tests);
+}
