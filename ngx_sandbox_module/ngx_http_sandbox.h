@@ -84,6 +84,7 @@ typedef struct {
     ngx_uint_t        history_none;
     ngx_str_t         history_path;
     ngx_str_t         history_sync;     /* normal | full */
+    ngx_str_t         history_lag;      /* seconds; empty: the helper's own */
     size_t            queue;            /* bytes kept per worker for the helper */
     size_t            zone_size;        /* sandbox_endpoint_zone */
     ngx_shm_zone_t   *zone;             /* learnt endpoints */

@@ -637,6 +637,37 @@ ngx_http_sandbox_conf_history(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 /* Defaults and contradictions of the http level. */
 
+/* An nginx time, to the whole seconds that the helper takes. */
+static char *
+ngx_http_sandbox_conf_lag(ngx_conf_t *cf, ngx_str_t *lag)
+{
+    u_char     *p;
+    ngx_int_t   sec;
+
+    if (lag->data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    sec = ngx_parse_time(lag, 1);
+
+    if (sec == NGX_ERROR || sec < 1 || sec > 3600) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_history_lag must be 1s to 1h");
+        return NGX_CONF_ERROR;
+    }
+
+    p = ngx_pnalloc(cf->pool, NGX_INT_T_LEN + 1);
+    if (p == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    lag->len = (size_t) (ngx_sprintf(p, "%i", sec) - p);
+    lag->data = p;
+
+    return NGX_CONF_OK;
+}
+
+
 char *
 ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
 {
@@ -660,6 +691,10 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sandbox_history_sync must be normal or full");
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_sandbox_conf_lag(cf, &mcf->history_lag) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 

@@ -168,6 +168,7 @@ ngx_http_sandbox_manager_arguments(ngx_http_sandbox_manager_t *m)
         { "--history",       &mcf->history_path },
         { "--socket",        &mcf->socket },
         { "--sync",          &mcf->history_sync },
+        { "--lag",           &mcf->history_lag },
         { "--mode",          &mcf->history },
         { "--upstream",      &mcf->upstream_url },
         { "--api-key-file",  &mcf->api_key_file },

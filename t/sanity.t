@@ -68,7 +68,8 @@ good($_, location => $_) for (
     'sandbox_actor_id $ssl_client_s_dn;');
 good($_, http => "$http\n$_") for ('sandbox_history provider;', 'sandbox_history none;',
                           'sandbox_history_sync full;',
-                          'sandbox_history_sync normal;');
+                          'sandbox_history_sync normal;',
+                          'sandbox_history_lag 1s;', 'sandbox_history_lag 1h;');
 
 bad("$_->[0]", $_->[1], location => $_->[0]) for (
     [ 'sandbox_record command.* sometimes;', 'sometimes' ],
@@ -89,6 +90,9 @@ bad("$_->[0]", $_->[1], http => "$http\n$_->[0]") for (
     [ 'sandbox_history sandbox;', 'sandbox_history' ],
     [ 'sandbox_history database;', 'sandbox_history' ],
     [ 'sandbox_history_sync often;', 'normal or full' ],
+    [ 'sandbox_history_lag 0;', '1s to 1h' ],
+    [ 'sandbox_history_lag 2h;', '1s to 1h' ],
+    [ 'sandbox_history_lag soon;', '1s to 1h' ],
     [ 'sandbox_data /x;', 'sandbox_data' ],
     [ 'sandbox_history_path /x;', 'sandbox_history_path' ],
     [ 'sandbox_helper unix:/x;', 'duplicate' ]);
