@@ -34,6 +34,7 @@ ngx_http_sandbox_helper_gap(sb_str_t sandbox, const char *reason)
     }
 
     ngx_http_sandbox_metric_add(GAPS, 1);
+    ngx_http_sandbox_metric_worker->unsent++;
 
     now = sb_now_us();
 

@@ -200,12 +200,21 @@ ngx_http_sandbox_helper_bulk(ngx_http_sandbox_link_t *l, sb_frame_t *f)
 static ngx_int_t
 ngx_http_sandbox_helper_writable(ngx_http_sandbox_link_t *l)
 {
+    ngx_int_t  rc;
+
     if (l->out_len) {
         /* HELLO is still on its way */
         return NGX_AGAIN;
     }
 
-    return ngx_http_sandbox_queue_write(&helper.queue, l->connection);
+    rc = ngx_http_sandbox_queue_write(&helper.queue, l->connection);
+
+    if (rc == NGX_OK && !ngx_http_sandbox_gap_pending()) {
+        /* it is in the helper's socket, which outlives this process */
+        ngx_http_sandbox_metric_gauge(unsent, 0);
+    }
+
+    return rc;
 }
 
 
@@ -222,6 +231,11 @@ ngx_http_sandbox_helper_gone(ngx_http_sandbox_link_t *l)
 
     helper.away = 1;
     helper.away_since = ngx_current_msec;
+
+    /* what it has not acknowledged it may not have; gaps still come on top */
+
+    ngx_http_sandbox_metric_worker->unsent +=
+                                ngx_http_sandbox_queue_begins(&helper.queue);
 }
 
 
@@ -260,6 +274,10 @@ ngx_http_sandbox_helper_send(u_char *frame, size_t len, ngx_uint_t reserve)
     }
 
     ngx_http_sandbox_metric_gauge(queue_bytes, helper.queue.bytes);
+    if (frame[4] == SB_F_BEGIN && !(frame[5] & SB_FF_STRICT)) {
+        ngx_http_sandbox_metric_worker->unsent++;
+    }
+
     ngx_http_sandbox_helper_hold();
 
     if (helper.control.ready) {

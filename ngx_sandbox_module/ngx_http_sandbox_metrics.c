@@ -130,42 +130,58 @@ ngx_http_sandbox_metric_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 }
 
 
-void
+ngx_uint_t
 ngx_http_sandbox_metric_init(ngx_http_sandbox_main_conf_t *mcf)
 {
-    ngx_uint_t                         i;
-    ngx_atomic_uint_t                  pid;
+    ngx_uint_t                         i, lost;
+    ngx_atomic_uint_t                  pid, unsent;
     ngx_http_sandbox_metric_worker_t  *w;
 
     if (mcf->metrics == NULL || mcf->metrics->data == NULL) {
-        return;
+        return 0;
     }
 
     ngx_http_sandbox_metrics = mcf->metrics->data;
+
+    /* workers that were killed have given nothing back */
+
+    lost = 0;
 
     for (i = 0; i < NGX_HTTP_SANDBOX_METRIC_WORKERS; i++) {
 
         w = &ngx_http_sandbox_metrics->workers[i];
         pid = w->pid;
+        unsent = w->unsent;
 
-        /* a worker that was killed has given nothing back */
-
-        if (pid && (kill((pid_t) pid, 0) == 0 || ngx_errno != ESRCH)
-            && pid != (ngx_atomic_uint_t) ngx_pid)
+        if (pid == 0 || (pid != (ngx_atomic_uint_t) ngx_pid
+                         && (kill((pid_t) pid, 0) == 0 || ngx_errno != ESRCH)))
         {
             continue;
         }
 
-        if (ngx_atomic_cmp_set(&w->pid, pid, (ngx_atomic_uint_t) ngx_pid)) {
+        /* another worker may start just now: one of us counts it */
+
+        if (ngx_atomic_cmp_set(&w->pid, pid, 0)) {
+            lost += unsent;
+        }
+    }
+
+    for (i = 0; i < NGX_HTTP_SANDBOX_METRIC_WORKERS; i++) {
+
+        w = &ngx_http_sandbox_metrics->workers[i];
+
+        if (ngx_atomic_cmp_set(&w->pid, 0, (ngx_atomic_uint_t) ngx_pid)) {
             ngx_memzero((u_char *) w + sizeof(ngx_atomic_t),
                         sizeof(ngx_http_sandbox_metric_worker_t)
                         - sizeof(ngx_atomic_t));
             ngx_http_sandbox_metric_worker = w;
-            return;
+            break;
         }
     }
 
-    /* so many are alive: this one's gauges are not seen */
+    /* else so many are alive: this one's gauges are not seen */
+
+    return lost;
 }
 
 

@@ -76,7 +76,9 @@ typedef struct {
     ngx_atomic_t       waiters;
     ngx_atomic_t       questions;
     ngx_atomic_t       fetches;
-    ngx_atomic_t       spare[3];
+    ngx_atomic_t       unsent;          /* operations whose record is lost with
+                                           this process */
+    ngx_atomic_t       spare[2];
 } ngx_http_sandbox_metric_worker_t;
 
 
@@ -128,8 +130,10 @@ extern const ngx_uint_t   ngx_http_sandbox_metric_bounds[];
 /* The zone; in postconfiguration. */
 char *ngx_http_sandbox_metric_zone(ngx_conf_t *cf,
     ngx_http_sandbox_main_conf_t *mcf);
-/* A place for this worker's gauges; given back at its exit. */
-void ngx_http_sandbox_metric_init(ngx_http_sandbox_main_conf_t *mcf);
+/* A place for this worker's gauges; given back at its exit.  Returns how many
+ * operations went with workers that were killed before they had sent what is to
+ * be recorded of them. */
+ngx_uint_t ngx_http_sandbox_metric_init(ngx_http_sandbox_main_conf_t *mcf);
 void ngx_http_sandbox_metric_exit(void);
 
 /* An operation has begun on record; it ends under the same name. */

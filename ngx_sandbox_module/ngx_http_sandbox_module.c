@@ -687,6 +687,7 @@ ngx_http_sandbox_postconfiguration(ngx_conf_t *cf)
 static ngx_int_t
 ngx_http_sandbox_init_process(ngx_cycle_t *cycle)
 {
+    ngx_uint_t                     lost;
     ngx_http_sandbox_main_conf_t  *mcf;
 
     if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)
@@ -701,9 +702,18 @@ ngx_http_sandbox_init_process(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    ngx_http_sandbox_metric_init(mcf);
+    lost = ngx_http_sandbox_metric_init(mcf);
 
-    return ngx_http_sandbox_helper_init(cycle, mcf);
+    if (ngx_http_sandbox_helper_init(cycle, mcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    while (lost) {
+        ngx_http_sandbox_helper_gap((sb_str_t) { "", 0 }, "worker_died");
+        lost--;
+    }
+
+    return NGX_OK;
 }
 
 

@@ -114,6 +114,40 @@ ngx_http_sandbox_queue_room(ngx_http_sandbox_queue_t *queue, size_t len)
 }
 
 
+ngx_uint_t
+ngx_http_sandbox_queue_begins(ngx_http_sandbox_queue_t *queue)
+{
+    size_t                     need;
+    u_char                    *p;
+    ngx_uint_t                 n;
+    ngx_queue_t               *q;
+    sb_frame_t                 f;
+    ngx_http_sandbox_block_t  *b;
+
+    n = 0;
+
+    for (q = ngx_queue_head(&queue->blocks);
+         q != ngx_queue_sentinel(&queue->blocks);
+         q = ngx_queue_next(q))
+    {
+        b = ngx_queue_data(q, ngx_http_sandbox_block_t, queue);
+
+        for (p = b->pos; p < b->last; p += f.length) {
+
+            if (sb_frame_read(&f, (char *) p, b->last - p, &need) != SB_OK) {
+                break;
+            }
+
+            if (f.type == SB_F_BEGIN && !(f.flags & SB_FF_STRICT)) {
+                n++;
+            }
+        }
+    }
+
+    return n;
+}
+
+
 void
 ngx_http_sandbox_queue_release(ngx_http_sandbox_queue_t *queue, uint64_t seq)
 {

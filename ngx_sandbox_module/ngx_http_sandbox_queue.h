@@ -20,6 +20,8 @@ typedef struct {
 } ngx_http_sandbox_queue_t;
 
 
+/* How many operations that nobody waits for begin in it. */
+ngx_uint_t ngx_http_sandbox_queue_begins(ngx_http_sandbox_queue_t *queue);
 void ngx_http_sandbox_queue_init(ngx_http_sandbox_queue_t *q, size_t limit);
 /* Copies a frame in and numbers it; 0: no room.  reserve is as in
  * ngx_http_sandbox_helper_send(). */

@@ -120,6 +120,26 @@ ended($t, 'C156');
 $t->stop;
 
 
+# --- C156: a worker dies with what it had not sent ---------------------------------
+
+$t = SandboxTest->new(
+    allow => [ qr/worker process \d+ exited on signal 9/ ])->start;
+$t->sandbox('s1', learn => 1);
+$t->record(command());
+
+$t->kill_helper;
+my @reads = map { $t->get("$execd/files/info?path=%2F$_") } 1 .. 7;
+is(join(' ', map { $_->status } @reads), join(' ', (200) x 7),
+   'C156: the helper is away, reads pass');
+kill 'KILL', $t->worker_pids;
+$t->start_helper;
+ok($t->wait_for(sub { lost($t) >= 7 }), 'C156: who comes after it says how many '
+                                        . 'operations went with it');
+is(lost($t), 7, 'C156: just these');
+ended($t, 'C156');
+$t->stop;
+
+
 # --- C157, C158: clients that leave all at once -----------------------------------------
 
 $t = SandboxTest->new(workers => 2)->start;
@@ -195,6 +215,19 @@ sub workers {
     return grep { SandboxTest::read_file("/proc/$_/cmdline") =~ /worker process/ }
            split ' ', SandboxTest::read_file("/proc/$t->{nginx_pid}/task/"
                                              . "$t->{nginx_pid}/children");
+}
+
+
+# Operations that gaps stand for, of workers that were killed.
+
+sub lost {
+    my $t = shift;
+
+    my $n = 0;
+    $n += $_->[0] for $t->history->rows('select coalesce(sum(operations), 0)'
+        . " from gateway_gaps where reason = 'worker_died'");
+
+    return $n;
 }
 
 
