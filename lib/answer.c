@@ -353,20 +353,28 @@ static bool
 sb_answer_match(const sb_answer_t *a, const sb_answer_row_t *row,
     unsigned depth)
 {
-    size_t  n = strlen(row->path), from;
+    size_t  n, from;
 
     if (row->path[0] == '*') {
         return depth == 1;
     }
 
     if (row->kind == SB_A_REPLACED) {
+        n = strlen(row->path);
         from = a->base[depth] + 1;
 
         return depth == 2 && a->len == from + n
                && memcmp(a->path + from, row->path, n) == 0;
     }
 
-    return a->len == n && memcmp(a->path, row->path, n) == 0;
+    /* nearly all values are of no interest, and differ at once */
+
+    if (a->len && row->path[0] != a->path[0]) {
+        return false;
+    }
+
+    return strnlen(row->path, a->len + 1) == a->len
+           && memcmp(a->path, row->path, a->len) == 0;
 }
 
 

@@ -97,6 +97,10 @@ ngx_http_sandbox_header(ngx_table_elt_t *h, ngx_uint_t *twin)
         p = h->lowcase_key;
         q = ngx_http_sandbox_headers[i].data;
 
+        if (ngx_memcmp(p, q, h->key.len) == 0) {
+            return i;
+        }
+
         for (n = h->key.len; n; n--, p++, q++) {
             if (*p != *q) {
                 if (*p != '_' || *q != '-') {
