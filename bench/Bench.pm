@@ -10,6 +10,7 @@ use File::Temp;
 use JSON::PP;
 use List::Util qw(min max sum);
 use POSIX qw(sysconf _SC_CLK_TCK);
+use SandboxInterop;
 use SandboxProcess;
 use SandboxTest;
 use Time::HiRes qw(sleep time);
@@ -46,7 +47,10 @@ sub new {
                                                      TMPDIR => 1) }, $class;
     chmod 0755, "$self->{dir}";
 
-    if ($self->{runtime}) {
+    if ($self->{sdk}) {
+        $self->start_sdk;
+
+    } elsif ($self->{runtime}) {
         $self->start_roads;
 
     } else {
@@ -206,6 +210,44 @@ sub start_roads {
 }
 
 
+# A Python client of the local runtime: as it is, recording by itself in the
+# sandbox ("own"), and recorded by the gateway.
+
+sub start_sdk {
+    my $self = shift;
+
+    delete @ENV{qw(http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy
+                   ALL_PROXY)};
+
+    $self->{python} = SandboxInterop::python('venv', 'requirements.txt');
+
+    my $t = SandboxTest->new(runtime => 1)->start;
+    my @straight = ($t->{upstream_address}, $t->{api_key});
+    my @through = ("127.0.0.1:$t->{port}", $t->token);
+
+    $self->{front} = {
+        plain   => { test => $t, sdk => [ @straight, 'none' ] },
+        own     => { test => $t, sdk => [ @straight, 'sandbox' ] },
+        gateway => { test => $t, sdk => [ @through, 'none' ] },
+    };
+}
+
+
+sub measure_sdk {
+    my ($self, $mode) = @_;
+
+    my ($host, $key, $history) = @{ $self->{front}{$mode}{sdk} };
+    local $ENV{OPEN_SANDBOX_API_KEY} = $key;
+
+    my $out = qx($self->{python} $SandboxProcess::ROOT/bench/sdk.py $host $history 5 2>&1);
+    my ($p50, $p99) = $out =~ /^RESULT ([\d.]+) ([\d.]+)/m
+        or die "$self->{name}, $mode: $out\n";
+
+    return { rate => 1000 / $p50, worker => 0, helper => 0, p50 => $p50,
+             p99 => $p99 };
+}
+
+
 sub stop {
     my $self = shift;
 
@@ -322,6 +364,8 @@ sub undisturbed {
 
 sub measure {
     my ($self, $mode, $connections, $seconds) = @_;
+
+    return $self->measure_sdk($mode) if $self->{sdk};
 
     my $front = $self->{front}{$mode};
     my $t = $front->{test};
