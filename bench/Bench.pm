@@ -239,7 +239,7 @@ sub measure_sdk {
     my ($host, $key, $history) = @{ $self->{front}{$mode}{sdk} };
     local $ENV{OPEN_SANDBOX_API_KEY} = $key;
 
-    my $out = qx($self->{python} $SandboxProcess::ROOT/bench/sdk.py $host $history 5 2>&1);
+    my $out = qx($self->{python} $SandboxProcess::ROOT/bench/sdk.py $host $history 3 2>&1);
     my ($p50, $p99) = $out =~ /^RESULT ([\d.]+) ([\d.]+)/m
         or die "$self->{name}, $mode: $out\n";
 
@@ -430,7 +430,9 @@ sub run {
     my @modes = @{ $self->{modes} };
     my %got;
 
-    $self->measure($_, $o{connections}, 1) for 'plain', @modes;
+    if (!$self->{sdk}) {
+        $self->measure($_, $o{connections}, 1) for 'plain', @modes;
+    }
 
     for my $round (1 .. $o{rounds}) {
         my @order = ('plain', @modes);
