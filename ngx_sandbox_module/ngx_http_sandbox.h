@@ -151,6 +151,8 @@ typedef struct {
     ngx_str_t                     api_key;
     ngx_str_t                     api_key_file;
     sb_tokens_t                  *tokens;
+    void                        **within;       /* of a server: settings of
+                                                   its first sandbox location */
     ngx_uint_t                    host_header;  /* NGX_HTTP_SANDBOX_HOST_* */
     ngx_http_sandbox_ingress_t   *ingress;
     ngx_uint_t                    endpoints;

@@ -410,6 +410,9 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_sandbox_loc_conf_t *prev = parent;
     ngx_http_sandbox_loc_conf_t *conf = child;
 
+    ngx_http_core_loc_conf_t      *clcf;
+    ngx_http_core_srv_conf_t      *cscf;
+    ngx_http_sandbox_loc_conf_t   *server;
     ngx_http_sandbox_main_conf_t  *mcf;
 
     if (conf->api && conf->enable == 1) {
@@ -520,6 +523,14 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sandbox_timeout must not be 0");
         return NGX_CONF_ERROR;
+    }
+
+    cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+    server = cscf->ctx->loc_conf[ngx_http_sandbox_module.ctx_index];
+
+    if (server->within == NULL) {
+        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+        server->within = clcf->loc_conf;
     }
 
     mcf->locations++;

@@ -16,6 +16,7 @@
 
 static ngx_http_sandbox_ctx_t *ngx_http_sandbox_make_ctx(
     ngx_http_request_t *r);
+static ngx_http_sandbox_ctx_t *ngx_http_sandbox_unread(ngx_http_request_t *r);
 static void ngx_http_sandbox_cleanup(void *data);
 static void ngx_http_sandbox_detach(void *data);
 static ngx_int_t ngx_http_sandbox_admit(ngx_http_request_t *r,
@@ -736,9 +737,65 @@ ngx_http_sandbox_log_handler(ngx_http_request_t *r)
 
     ctx = ngx_http_sandbox_get_ctx(r);
 
+    if (ctx == NULL) {
+        ctx = ngx_http_sandbox_unread(r);
+    }
+
     if (ctx && !ctx->ended) {
         ngx_http_sandbox_record_end(r, ctx);
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * nginx refuses by itself what has two lengths and the like (C013, C014), and
+ * before any location is found.  Such a request to a server that has a sandbox
+ * location is on record too, as one of a stranger: nobody was asked who it is.
+ */
+
+static ngx_http_sandbox_ctx_t *
+ngx_http_sandbox_unread(ngx_http_request_t *r)
+{
+    void                        **loc_conf;
+    ngx_http_sandbox_ctx_t       *ctx;
+    ngx_http_core_srv_conf_t     *cscf;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    cscf = ngx_http_get_module_srv_conf(r, ngx_http_core_module);
+
+    if (r->headers_out.status != NGX_HTTP_BAD_REQUEST
+        || r->loc_conf != cscf->ctx->loc_conf
+        || r->method_name.len == 0 || r->unparsed_uri.len == 0)
+    {
+        return NULL;
+    }
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    if (lcf->within == NULL) {
+        return NULL;
+    }
+
+    loc_conf = r->loc_conf;
+    r->loc_conf = lcf->within;
+
+    ctx = ngx_http_sandbox_make_ctx(r);
+
+    if (ctx) {
+        ctx->checked = 1;
+        ctx->refused = 1;
+        ctx->mode = NGX_HTTP_SANDBOX_BEST_EFFORT;
+        ngx_str_set(&ctx->error_code, "GATEWAY_AMBIGUOUS_REQUEST");
+        ngx_str_set(&ctx->actor_type, "system");
+        ngx_str_set(&ctx->identity, "none");
+
+        (void) ngx_http_sandbox_record_begin(r, ctx);
+        ngx_http_sandbox_record_end(r, ctx);
+    }
+
+    r->loc_conf = loc_conf;
+
+    return ctx;
 }

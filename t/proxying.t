@@ -207,6 +207,47 @@ is($r->status, 404, "C012: upstream's 404 is its own");
 is(scalar $up->requests, 1, 'C012: and one request');
 
 
+# C013, C014: refused by nginx before anybody looks, and on record all the same
+
+for my $case ([ 'C013: CL then TE', "Content-Length: 6\r\n"
+                . "Transfer-Encoding: chunked\r\n", "0\r\n\r\nG" ],
+              [ 'C013: TE then CL', "Transfer-Encoding: chunked\r\n"
+                . "Content-Length: 6\r\n", "0\r\n\r\nG" ],
+              [ 'C014: two lengths', "Content-Length: 5\r\n"
+                . "Content-Length: 50\r\n", 'x' ],
+              [ 'C014: a list', "Content-Length: 5, 5\r\n", 'x' ],
+              [ 'C014: a sign', "Content-Length: +5\r\n", 'x' ])
+{
+    my ($name, $lines, $body) = @$case;
+
+    $up->mark;
+    my $c = $t->connect;
+    $c->write("POST $execd/command HTTP/1.1\r\nHost: localhost\r\n"
+              . $t->credential . "\r\n$lines\r\n$body"
+              . "GET $execd/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    is($c->response->status, 400, "$name: 400");
+    ok($c->closed(3), "$name: and closed");
+    is(scalar $up->requests, 0, "$name: nothing goes up");
+}
+
+{
+    my $sum = 0;
+
+    # knocks of strangers are folded into a count
+    $t->wait_for(sub {
+        $sum = 0;
+        $sum += 1 + ($_->{wire}{folded} // $_->{result}{folded} // 0)
+            for grep { $_->{operation_type} eq 'command.execute'
+                       && $_->{status} eq 'failed'
+                       && ($_->{wire}{error_code} // '')
+                          eq 'GATEWAY_AMBIGUOUS_REQUEST' }
+                $t->history->events('_gateway');
+        return $sum;
+    }, 5);
+    cmp_ok($sum, '>=', 1, 'C013, C014: refused requests are on record');
+}
+
+
 # C018: Expect: 100-continue and gone
 
 {
