@@ -151,6 +151,9 @@ $(B)/t/libhelper.a: $(call tobj,$(helper_src))
 	@mkdir -p $(@D); rm -f $@
 	ar rcs $@ $^
 
+# of which the allocations fail, one after the other
+$(B)/t/unit/test_alloc: private TSAN_FLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
 $(B)/t/unit/test_%: t/unit/test_%.c $(wildcard t/unit/*.h) $(B)/t/libhelper.a $(B)/t/libsb.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_T) -o $@ $(filter-out %.h,$^) -lcmocka $(HELPER_LIBS) $(LIB_LIBS)

@@ -132,11 +132,14 @@ sb_query_values(sb_request_ctx_t *c, sb_pairs_t *p, const char *as,
         } else {
             /* no more room; the array stays well-formed */
             b.len = len;
-            written = SB_LIMIT;
+            written = written == SB_NOMEM ? SB_NOMEM : SB_LIMIT;
         }
     }
 
-    if (total && sb_buf_add_c(&b, ']') == SB_OK) {
+    if (written == SB_NOMEM) {
+        rc = SB_NOMEM;
+
+    } else if (total && sb_buf_add_c(&b, ']') == SB_OK) {
         sb_object_json(&c->out, as, sb_str(b.data, b.len), kept, total);
     }
 
