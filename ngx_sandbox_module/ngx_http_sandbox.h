@@ -252,6 +252,8 @@ typedef struct {
     ngx_http_sandbox_rewrite_t   *rewrite;
     ngx_http_sandbox_tunnel_t    *tunnel;
     ngx_uint_t                    upstream_status;  /* 0: no answer */
+    void                        (*upstream_finalize)(ngx_http_request_t *r,
+                                    ngx_int_t rc);  /* proxy's own */
     off_t                         bytes_out;
     off_t                         captured;
     off_t                         std_total[2];
@@ -268,6 +270,7 @@ typedef struct {
     ngx_uint_t                    metric_op;    /* what it has begun as */
 
     unsigned                      checked:1;    /* credentials looked at */
+    unsigned                      upstream_timedout:1;  /* by our own limit */
     unsigned                      authenticated:1;
     unsigned                      identity_bad:1;
     unsigned                      admitted:1;   /* what needs no body is judged */

@@ -35,6 +35,9 @@ static ngx_int_t ngx_http_sandbox_own_body(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_chain_t *in);
 static ngx_int_t ngx_http_sandbox_shield(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_upstream_finalize(ngx_http_request_t *r,
+    ngx_int_t rc);
+static void ngx_http_sandbox_unbuffered(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_sandbox_is_type(ngx_http_request_t *r,
     const char *type);
 
@@ -108,6 +111,13 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
 
     if (ctx->judged && u && r->err_status == 0 && u->headers_in.status_n) {
         ctx->upstream_status = u->headers_in.status_n;
+    }
+
+    if (ctx->judged && u && u->finalize_request
+        && u->finalize_request != ngx_http_sandbox_upstream_finalize)
+    {
+        ctx->upstream_finalize = u->finalize_request;
+        u->finalize_request = ngx_http_sandbox_upstream_finalize;
     }
 
     /* but a page of the user's own stays */
@@ -332,6 +342,11 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         return NGX_OK;
     }
 
+    if (ngx_http_sandbox_is_type(r, "text/event-stream")) {
+        /* events are seen as they come, whatever proxy_buffering says (C024) */
+        ngx_http_sandbox_unbuffered(r);
+    }
+
     encoded = r->headers_out.content_encoding
               && r->headers_out.content_encoding->value.len;
 
@@ -391,6 +406,46 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     }
 
     return NGX_OK;
+}
+
+
+/* Was it our limit that ended an answer, or upstream (C028)?  Later on nobody
+ * can tell. */
+
+static void
+ngx_http_sandbox_upstream_finalize(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_connection_t        *c;
+    ngx_http_sandbox_ctx_t  *ctx;
+
+    ctx = ngx_http_sandbox_get_ctx(r);
+    c = r->upstream->peer.connection;
+
+    if (rc == NGX_HTTP_GATEWAY_TIME_OUT || (c && c->read->timedout)) {
+        ctx->upstream_timedout = 1;
+    }
+
+    ctx->upstream_finalize(r, rc);
+}
+
+
+/* nginx looks at it after the header filters, as after X-Accel-Buffering. */
+
+static void
+ngx_http_sandbox_unbuffered(ngx_http_request_t *r)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    if (u && !u->store
+#if (NGX_HTTP_CACHE)
+        && !u->cacheable
+#endif
+       )
+    {
+        u->buffering = 0;
+    }
 }
 
 

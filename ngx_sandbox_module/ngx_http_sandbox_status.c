@@ -4,6 +4,10 @@
 #include "ngx_http_sandbox.h"
 
 
+static const char *ngx_http_sandbox_cut(ngx_http_sandbox_ctx_t *ctx,
+    ngx_uint_t gone);
+
+
 /* Status and cause by the rules of design 5. */
 
 void
@@ -69,7 +73,7 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
 
         } else if (!t->from_upstream.closed && !t->from_client.closed) {
             text = "unknown";
-            reason = gone ? "client_disconnected" : "upstream_cut";
+            reason = ngx_http_sandbox_cut(ctx, gone);
         }
 
     } else if (ctx->upstream_status == 0) {
@@ -133,7 +137,7 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
         default: /* SB_STREAM_OPEN */
 
             text = "unknown";
-            reason = gone ? "client_disconnected" : "upstream_cut";
+            reason = ngx_http_sandbox_cut(ctx, gone);
 
             if (gone && ctx->command_id.len
                 && sb_op_index(ctx->op) == SB_OP_COMMAND_EXECUTE)
@@ -148,13 +152,13 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
                && ctx->upstream_status != NGX_HTTP_NOT_MODIFIED)
     {
         text = "unknown";
-        reason = gone ? "client_disconnected" : "upstream_cut";
+        reason = ngx_http_sandbox_cut(ctx, gone);
 
     } else if (u && u->headers_in.content_length_n > ctx->bytes_out
                && !r->header_only && !ctx->rewrite)
     {
         text = "unknown";
-        reason = gone ? "client_disconnected" : "upstream_cut";
+        reason = ngx_http_sandbox_cut(ctx, gone);
     }
 
     if (ngx_exiting && r->connection->close && reason
@@ -182,4 +186,15 @@ ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
     if (ctx->upstream_status) {
         sb_frame_put_u64(w, SB_T_UPSTREAM_STATUS, ctx->upstream_status);
     }
+}
+
+
+/* Who ended an answer before its end. */
+
+static const char *
+ngx_http_sandbox_cut(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t gone)
+{
+    return gone ? "client_disconnected"
+           : ctx->upstream_timedout ? "upstream_timeout"
+           : "upstream_cut";
 }
