@@ -72,6 +72,7 @@ for my $test (@tests) {
     }
 
     local $ENV{SANDBOX_BUILD} = "$dir";
+    local $ENV{SANDBOX_TEST_PATIENCE} = 10;
     local $ENV{SANDBOX_NGINX} = "$dir/nginx" if grep { $_ eq 'nginx' } @programs;
 
     my ($status, $out) = run_program($^X, "-I$t/lib", "$t/$name.t");

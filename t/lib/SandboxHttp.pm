@@ -19,7 +19,7 @@ use IO::Socket::INET;
 use Socket qw(IPPROTO_TCP SOL_SOCKET SO_LINGER TCP_NODELAY);
 use Time::HiRes qw(time);
 
-our $TIMEOUT = 15;
+our $TIMEOUT = 15 * ($ENV{SANDBOX_TEST_PATIENCE} // 1);
 
 
 sub connect {

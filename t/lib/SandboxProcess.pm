@@ -35,6 +35,11 @@ sub find_program {
 }
 
 
+# Times that a test waits at most are longer where everything is slower, as under
+# memcheck.
+our $PATIENCE = $ENV{SANDBOX_TEST_PATIENCE} // 1;
+
+
 # A port that is free now; who binds it tries again when somebody was faster.
 
 sub free_port {
@@ -80,7 +85,7 @@ sub spawn {
 sub reaped {
     my ($pid, $timeout) = @_;
 
-    my $deadline = time + $timeout;
+    my $deadline = time + $timeout * $PATIENCE;
 
     for ( ;; ) {
         return 1 if waitpid($pid, WNOHANG) != 0;
@@ -95,7 +100,7 @@ sub reaped {
 sub wait_for {
     my ($self, $code, $timeout) = @_;
 
-    my $deadline = time + ($timeout // 8);
+    my $deadline = time + ($timeout // 8) * $PATIENCE;
 
     for ( ;; ) {
         my $v = $code->();
@@ -121,7 +126,7 @@ sub spawn_ready {
         '--ready-fd', fileno $tell);
     close $tell;
 
-    IO::Select->new($ready)->can_read(10) && sysread($ready, my $byte, 1)
+    IO::Select->new($ready)->can_read(10 * $PATIENCE) && sysread($ready, my $byte, 1)
         or die "sandbox-$name does not start:\n" . SandboxTest::read_file($log);
 
     return $pid;

@@ -23,6 +23,7 @@ sub built { -e "$BUILD/ngx_http_sandbox_module.so" && -x "$BUILD/bin/nginx" }
 sub environment {
     return (
         SANDBOX_BUILD => $BUILD,
+        SANDBOX_TEST_PATIENCE => $ENV{SANDBOX_TEST_PATIENCE} // 3,
         PATH          => "$BUILD/bin:" . ($ENV{PATH} // ''),
         ASAN_OPTIONS  => join(':', grep { length }
             'quarantine_size_mb=8', 'thread_local_quarantine_size_kb=64',
