@@ -181,7 +181,10 @@ ngx_http_sandbox_api_header(ngx_http_sandbox_api_t *a,
     }
 
     allow = ngx_cpymem(type, p->type.data, p->type.len);
-    ngx_memcpy(allow, p->allow.data, p->allow.len);
+
+    if (p->allow.len) {
+        ngx_memcpy(allow, p->allow.data, p->allow.len);
+    }
 
     r->headers_out.status = p->status;
     r->headers_out.content_type.data = type;
@@ -237,7 +240,10 @@ ngx_http_sandbox_api_keep(ngx_http_sandbox_api_t *a,
             return NGX_ERROR;
         }
 
-        ngx_memcpy(a->fill, a->prefix.data, a->prefix.len);
+        if (a->prefix.len) {
+            ngx_memcpy(a->fill, a->prefix.data, a->prefix.len);
+        }
+
         a->fill_len = a->prefix.len;
     }
 
@@ -245,7 +251,10 @@ ngx_http_sandbox_api_keep(ngx_http_sandbox_api_t *a,
         return NGX_ERROR;
     }
 
-    ngx_memcpy(a->fill + a->fill_len, p->data, p->len);
+    if (p->len) {
+        ngx_memcpy(a->fill + a->fill_len, p->data, p->len);
+    }
+
     a->fill_len += p->len;
 
     return NGX_OK;

@@ -107,7 +107,10 @@ ngx_http_sandbox_health_piece(ngx_http_sandbox_ask_t *ask,
         return;
     }
 
-    ngx_memcpy(health.text + health.len, p->data, p->len);
+    if (p->len) {
+        ngx_memcpy(health.text + health.len, p->data, p->len);
+    }
+
     health.len += p->len;
 
     if (!p->last) {
