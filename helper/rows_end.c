@@ -1,6 +1,7 @@
 #include "rows_end.h"
 
 #include "id.h"
+#include "operation_table.h"
 #include "result.h"
 
 #include <stdio.h>
@@ -217,8 +218,10 @@ rows_end_output(rows_op_t *op, const facts_t *t, rows_end_t *end,
     known = rows_known(end->type ? sb_str(end->type, strlen(end->type))
                                  : t->v[SB_T_TYPE]);
 
-    if (known && (known->flags & SB_OPF_STREAM)) {
-        /* execd's events carry lines without their ends */
+    if (known && (known->flags & SB_OPF_STREAM)
+        && sb_op_index(known) != SB_OP_CODE_EXECUTE)
+    {
+        /* execd's events carry lines without their ends, but for kernels */
         result_str(res, "line_ends", sb_lit("reconstructed"));
     }
 }

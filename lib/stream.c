@@ -102,7 +102,7 @@ sb_stream_bad(sb_stream_t *s)
 static void
 sb_stream_output_end(sb_stream_t *s)
 {
-    if (s->text_len != 1 || s->text_first != '\n') {
+    if (!s->raw && (s->text_len != 1 || s->text_first != '\n')) {
         if (s->len == SB_STREAM_BUF) {
             sb_stream_flush(s, false);
         }
@@ -111,6 +111,13 @@ sb_stream_output_end(sb_stream_t *s)
     }
 
     sb_stream_flush(s, true);
+}
+
+
+void
+sb_stream_raw(sb_stream_t *s)
+{
+    s->raw = true;
 }
 
 

@@ -23,7 +23,8 @@ typedef enum {
 
 typedef struct {
     /* Output bytes by the rule of design 5: the text of each stdout/stderr
-     * event plus one LF, a text that is a single LF is that LF.  Pieces come
+     * event plus one LF, a text that is a single LF is that LF (but see
+     * sb_stream_raw()).  Pieces come
      * as they are decoded; `last` marks the end of an event (its piece may be
      * empty). */
     void  (*output)(void *data, sb_std_e which, const char *p, size_t n,
@@ -57,6 +58,9 @@ typedef struct {
 /* NULL without memory.  One parser uses less than 20 KiB whatever passes, and
  * up to 64 KiB more while a result event passes. */
 sb_stream_t *sb_stream_new(const sb_stream_handler_t *h);
+/* Before the first byte: the text of output is kept as it comes, for kernels
+ * give it with its own line ends (no LF is added). */
+void sb_stream_raw(sb_stream_t *s);
 /* Feeds bytes; never fails. */
 void sb_stream_feed(sb_stream_t *s, const char *p, size_t n);
 /* The input ended.  Output of an event that was cut is handed on without an

@@ -86,7 +86,7 @@ struct sb_stream_s {
     /* the event */
     sb_stream_type_e     type;
     sb_stream_key_e      top, sub;      /* member at depth 1, below error */
-    bool                 has_code, held, held_over, finished;
+    bool                 has_code, held, held_over, finished, raw;
     uint64_t             text_len;      /* decoded bytes */
     char                 text_first;
     int64_t              time, count;

@@ -376,6 +376,10 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
             return NGX_ERROR;
         }
 
+        if (sb_op_index(ctx->op) == SB_OP_CODE_EXECUTE) {
+            sb_stream_raw(ctx->stream);
+        }
+
         r->filter_need_in_memory = 1;
 
         return NGX_OK;

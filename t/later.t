@@ -26,7 +26,7 @@ sub event { FakeUpstream::event(@_) }
 
 my @kernel = (
     event('init', text => 'jupyter-1'), event('ping', text => 'pong'),
-    event('stdout', text => 'printed'),
+    event('stdout', text => "printed\n"), event('stdout', text => "no end"),
     event('execution_count', execution_count => 7),
     event('result', results => { text => '42', 'text/html' => '<b>42</b>',
                                  'image/png' => 'aGVsbG8=' }),
@@ -50,11 +50,13 @@ is_deeply($e->{result}{results},
             { text => "\x{4f60}\n\"", extra => [ 1, {} ] } ],
           'every result in all its forms') or diag($e->{result_json});
 is($e->{result}{execution_ms}, 12, 'and the time it took');
-is($t->history->output($e->{event_id}, 'stdout'), "printed\n", 'its output');
+is($t->history->output($e->{event_id}, 'stdout'), "printed\nno end",
+   'its output, with the line ends that a kernel gives');
+is($e->{result}{line_ends}, undef, 'none is made up');
 
 # an exception
 $up->script("POST $execd/code", FakeUpstream::stream(
-    @kernel[0 .. 3],
+    @kernel[0, 1, 2, 4],
     event('error', error => { ename => 'ZeroDivisionError', evalue => 'by zero',
                               traceback => [ 'line 1', 'line 2' ] })));
 $e = $t->record($t->post("$execd/code",

@@ -660,6 +660,27 @@ test_live(void **state)
 }
 
 
+/* Kernels give text with its line ends. */
+static void
+test_raw(void **state)
+{
+    seen_t        s = { 0 };
+    sb_stream_t  *p = start(&s);
+
+    (void) state;
+
+    sb_stream_raw(p);
+    feed(p, OUT("a\\nb\\n") OUT("c") OUT("\\n") OUT("") ERR("d") DONE);
+    assert_int_equal(s.out[0].len, 6);
+    assert_memory_equal(s.out[0].data, "a\nb\nc\n", 6);
+    assert_int_equal(s.lasts[0], 4);
+    assert_int_equal(s.out[1].len, 1);
+
+    stop(&s, p);
+    forget(&s);
+}
+
+
 int
 main(void)
 {
@@ -672,6 +693,7 @@ main(void)
         cmocka_unit_test(test_result_cut),
         cmocka_unit_test(test_deep),
         cmocka_unit_test(test_live),
+        cmocka_unit_test(test_raw),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
