@@ -74,7 +74,7 @@ my %THROUGH = map { $_ => 1 } qw(head-ping options-ping double-slash
                                  dot-segment ws-unknown second-and-takeover);
 
 my $t = SandboxTest->new(runtime => 1,
-    runtime_args => [ '--grace=0' ])->start;
+    runtime_args => [ '--grace=0', '--no-kernels' ])->start;
 my $json = JSON::PP->new->utf8->canonical;
 my ($runtime) = $t->{upstream_url} =~ /:(\d+)$/;
 my $key = "OPEN-SANDBOX-API-KEY: $t->{api_key}";

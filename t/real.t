@@ -99,6 +99,21 @@ is($r->content, "bg\n", 'its output');
 is($r->header('Execd-Commands-Tail-Cursor'), 3, 'and how far that is');
 
 
+# Code in kernels: text as it came, an error although it says complete as well.
+
+for ([ "print('a\\nb', end='')\n1/0", 'failed', "a\nb" ],
+     [ "print('a')", 'succeeded', "a\n" ])
+{
+    my ($code, $end, $out) = @$_;
+    $r = $t->post("$execd/code", body => $json->encode(
+        { context => { language => 'python' }, code => $code }));
+    $e = $t->record($r);
+    is($e->{status}, $end, "python: $end");
+    is($t->history->output($e->{event_id}, 'stdout', $id), $out,
+       'with its output as it was');
+}
+
+
 # --- files -------------------------------------------------------------------------------
 
 my $bytes = join '', map { chr } 0 .. 255;

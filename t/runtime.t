@@ -83,7 +83,7 @@ sub stop {
 }
 
 
-my ($port, $pid) = start('main', '--grace=300');
+my ($port, $pid) = start('main', '--grace=300', '--no-kernels');
 
 
 sub call {

@@ -59,6 +59,7 @@ typedef struct {
     const char  *data;                  /* DIR */
     bool         unconfined;
     unsigned     grace_ms;
+    bool         no_kernels;
     const char  *address;               /* where the runtime listens */
 } rt_boxes_conf_t;
 

@@ -136,6 +136,10 @@ rt_execd_args(rt_args_t *a, const rt_box_t *b)
         rt_arg(a, "--init");
     }
 
+    if (rt_boxes_conf.no_kernels) {
+        rt_arg(a, "--no-kernels");
+    }
+
     rt_arg(a, "--");
 
     for (i = 0; b->argv != NULL && b->argv[i] != NULL; i++) {

@@ -16,6 +16,7 @@ typedef struct {
     int           ready_fd;         /* one byte when serving; -1: none */
     uint64_t      grace_ms;         /* before the last chunk of /command */
     bool          init;             /* reap orphans: no pid namespace of ours */
+    bool          no_kernels;       /* as an execd without Jupyter */
     char        **entrypoint;       /* argv, or NULL */
 } rt_execd_conf_t;
 
@@ -135,6 +136,9 @@ void rt_events_text(rt_events_t *e, const char *type, sb_str_t text);
 void rt_events_error(rt_events_t *e, const char *evalue,
     const char *traceback);
 void rt_events_complete(rt_events_t *e, int64_t ms);
+/* An event with one member of JSON text. */
+void rt_events_json(rt_events_t *e, const char *type, const char *name,
+    sb_str_t json);
 /* Bytes as they are, not an event. */
 void rt_events_raw(rt_events_t *e, sb_str_t text);
 /* No more events. */
@@ -185,6 +189,9 @@ void rt_command_interrupt(rt_req_t *r);
 void rt_command_status(rt_req_t *r, const char *id);
 void rt_command_logs(rt_req_t *r, const char *id);
 void rt_code_run(rt_req_t *r);
+/* Runs code in the context of this id ("": the standard one of lang). */
+void rt_code_in_kernel(rt_req_t *r, sb_str_t lang, const char *id,
+    sb_str_t code);
 void rt_code_context_create(rt_req_t *r);
 void rt_code_contexts(rt_req_t *r);
 void rt_code_contexts_delete(rt_req_t *r);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "execd_command.h"
+#include "execd_kernel.h"
 #include "url.h"
 
 
@@ -24,6 +25,12 @@ rt_command_interrupt(rt_req_t *r)
     if (id == NULL || id[0] == '\0') {
         rt_fail(r, 400, "MISSING_QUERY", "missing query parameter 'id'");
         free(id);
+        return;
+    }
+
+    if (rt_kernel_interrupt(id)) {
+        free(id);
+        rt_ok(r);
         return;
     }
 

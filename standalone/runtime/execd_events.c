@@ -196,6 +196,34 @@ rt_events_error(rt_events_t *e, const char *evalue, const char *traceback)
 
 
 void
+rt_events_json(rt_events_t *e, const char *type, const char *name,
+    sb_str_t json)
+{
+    bool      before;
+    sb_buf_t  b;
+
+    /* of an event's members the time is the fifth */
+
+    before = strcmp(name, "execution_count") == 0;
+    rt_event_open(&b, type);
+
+    if (!before) {
+        rt_event_time(&b);
+    }
+
+    sb_buf_printf(&b, ",\"%s\":", name);
+    sb_buf_add_str(&b, json);
+
+    if (before) {
+        rt_event_time(&b);
+    }
+
+    sb_buf_add(&b, "}\n\n", 3);
+    rt_events_put(e, &b);
+}
+
+
+void
 rt_events_complete(rt_events_t *e, int64_t ms)
 {
     sb_buf_t  b;

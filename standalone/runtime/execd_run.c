@@ -168,12 +168,12 @@ rt_code_run(rt_req_t *r)
 {
     int             rc;
     rt_run_t        run;
-    sb_str_t        lang;
+    sb_str_t        lang, id;
     sb_jdoc_t      *doc;
     const sb_jv_t  *root, *context;
 
     memset(&run, 0, sizeof(run));
-    lang = sb_lit("");
+    lang = id = sb_lit("");
     doc = rt_go_parse(sb_str(r->body.data, r->body.len), NULL);
     root = doc ? sb_jdoc_root(doc) : NULL;
     rc = -1;
@@ -184,6 +184,7 @@ rt_code_run(rt_req_t *r)
 
         if (rc >= 0 && context != NULL) {
             rc = context->kind == SB_JSON_OPEN_OBJECT
+                 && rt_go_str(context, "id", &id) >= 0
                  ? rt_go_str(context, "language", &lang) : -1;
         }
     }
@@ -195,9 +196,7 @@ rt_code_run(rt_req_t *r)
     } else if (lang.len > 0 && !sb_eq(lang, sb_lit("command"))
                && !sb_eq(lang, sb_lit("background-command")))
     {
-        rt_fail(r, 500, "RUNTIME_ERROR", "this runtime has no kernel for "
-                "language %.*s: only shell commands run here",
-                (int) (lang.len < 64 ? lang.len : 64), lang.data);
+        rt_code_in_kernel(r, lang, id.data, run.command);
 
     } else {
         run.background = sb_eq(lang, sb_lit("background-command"));

@@ -41,6 +41,8 @@ static const char  rt_usage[] =
     "                        (else OPEN_SANDBOX_API_KEY, else none)\n"
     "  --unconfined          run sandboxes as plain processes, isolated from\n"
     "                        nothing, where bubblewrap cannot run\n"
+    "  --no-kernels          no python and bash for /code, as an execd without\n"
+    "                        Jupyter\n"
     "  --grace MS            time between the end of a command and the end\n"
     "                        of its answer (1000)\n"
     "  --ready-fd N          write one byte there when listening\n"
@@ -90,6 +92,7 @@ rt_parse(int argc, char **argv, rt_options_t *o)
         { "execd", no_argument, NULL, 'x' },
         { "listen-fd", required_argument, NULL, 'f' },
         { "init", no_argument, NULL, 'i' },
+        { "no-kernels", no_argument, NULL, 'n' },
         { NULL, 0, NULL, 0 }
     };
 
@@ -125,6 +128,10 @@ rt_parse(int argc, char **argv, rt_options_t *o)
 
         case 'i':
             o->inside.init = true;
+            break;
+
+        case 'n':
+            o->boxes.no_kernels = o->inside.no_kernels = true;
             break;
 
         case 'p':
