@@ -1,15 +1,28 @@
-#include "history_query.h"
-#include "history_text.h"
+#include "history_filter.h"
 #include "id.h"
+#include "operation.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 
-/* A time of the command line: a date, a time of ISO 8601 (UTC when it names no
- * zone), or so much ago. */
-static bool
+#define HISTORY_FILTER_TEXT  4096
+
+
+void
+history_filter_init(history_filter_t *f)
+{
+    memset(f, 0, sizeof(history_filter_t));
+    f->min_duration_ms = -1;
+    f->from_us = -1;
+    f->to_us = -1;
+}
+
+
+bool
 history_filter_time(int64_t *us, const char *text)
 {
     char       full[64];
@@ -61,231 +74,199 @@ history_filter_time(int64_t *us, const char *text)
 }
 
 
-bool
-history_filter_read(history_filter_t *filter, const history_value_t *values)
+static sb_rc_t
+history_filter_int(int64_t *n, int64_t least, const char *name,
+    const char *value, char *why, size_t size)
 {
-    const history_value_t  *from, *to;
+    char       *end;
+    long long   v;
 
-    filter->values = values;
-    filter->from_us = -1;
-    filter->to_us = -1;
+    errno = 0;
+    v = strtoll(value, &end, 10);
 
-    from = values[HF_SINCE].n ? &values[HF_SINCE] : &values[HF_FROM];
-    to = &values[HF_TO];
-
-    if (from->n && !history_filter_time(&filter->from_us, from->text[0])) {
-        history_say("%s is no time: write 2026-11-29, 2026-11-29T09:30 or 10m"
-                    " (ago)", from->text[0]);
-        return false;
+    if (errno || end == value || *end != '\0' || v < least) {
+        (void) snprintf(why, size, "%s=%.60s is no number that is possible "
+                        "there", name, value);
+        return SB_ERROR;
     }
 
-    if (to->n && !history_filter_time(&filter->to_us, to->text[0])) {
-        history_say("%s is no time: write 2026-11-29, 2026-11-29T09:30 or 10m"
-                    " (ago)", to->text[0]);
-        return false;
-    }
+    *n = v;
 
-    return true;
+    return SB_OK;
 }
 
 
-/* "expression(:name0) OR expression(:name1) ..." for a repeatable option. */
-static void
-history_filter_any(history_out_t *sql, const history_value_t *v,
-    const char *before, const char *name, const char *after)
+static bool
+history_filter_status(const char *value)
 {
-    char  item[64];
+    size_t  i;
 
-    if (v->n == 0) {
-        return;
-    }
-
-    history_out_text(sql, " AND (");
-
-    for (unsigned i = 0; i < v->n; i++) {
-        snprintf(item, sizeof(item), "%s%s:%s%u%s", i ? " OR " : "", before,
-                 name, i, after);
-        history_out_text(sql, item);
-    }
-
-    history_out_text(sql, ")");
-}
-
-
-static void
-history_filter_where(history_out_t *sql, const history_filter_t *filter)
-{
-    static const struct {
-        int          option;
-        const char  *text;
-    } simple[] = {
-        { HF_ACTOR, " AND e.actor_id = :actor" },
-        { HF_ACTOR_TYPE, " AND e.actor_type = :actor_type" },
-        { HF_SOURCE, " AND e.source = :source" },
-        { HF_THREAD, " AND e.thread_id = :thread" },
-        { HF_RUN, " AND e.run_id = :run" },
-        { HF_CORRELATION, " AND e.correlation_id = :correlation" },
-        { HF_MIN_DURATION, " AND e.duration_ms >= :duration" },
-        { HF_EXIT_CODE, " AND EXISTS(SELECT 1 FROM command_executions c"
-          " WHERE c.event_id = e.event_id AND c.exit_code = :exit)" },
-        { HF_PATH, " AND (EXISTS(SELECT 1 FROM file_operations f"
-          " WHERE f.event_id = e.event_id"
-          " AND (op_glob(:path, f.path) OR op_glob(:path, f.old_path)))"
-          " OR EXISTS(SELECT 1 FROM gateway_files g"
-          " WHERE g.event_id = e.event_id"
-          " AND (op_glob(:path, g.path) OR op_glob(:path, g.old_path))))" }
+    static const char *const  all[] = {
+        "started", "succeeded", "failed", "timeout", "cancelled", "unknown"
     };
 
-    const history_value_t  *v = filter->values;
-
-    history_filter_any(sql, &v[HF_TYPE], "op_glob(", "type",
-                       ", e.operation_type)");
-    history_filter_any(sql, &v[HF_STATUS], "e.status = ", "status", "");
-
-    for (size_t i = 0; i < sizeof(simple) / sizeof(simple[0]); i++) {
-        if (v[simple[i].option].n) {
-            history_out_text(sql, simple[i].text);
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (strcmp(value, all[i]) == 0) {
+            return true;
         }
     }
 
-    /* What people do in the console itself is kept out of the way unless it is
-     * asked for. */
-
-    if (v[HF_TYPE].n == 0) {
-        history_out_text(sql, " AND e.operation_type NOT LIKE 'console.%'");
-    }
-
-    if (filter->from_us != -1) {
-        history_out_text(sql, " AND time_us(e.occurred_at) >= :from");
-    }
-
-    if (filter->to_us != -1) {
-        history_out_text(sql, " AND time_us(e.occurred_at) < :to");
-    }
+    return false;
 }
 
 
-static void
-history_filter_bind_text(sqlite3_stmt *stmt, const char *name, const char *text)
+static sb_rc_t
+history_filter_add(history_filter_any_t *any, const char *name,
+    const char *value, char *why, size_t size)
 {
-    int  i;
-
-    i = sqlite3_bind_parameter_index(stmt, name);
-
-    if (i) {
-        sqlite3_bind_text(stmt, i, text, -1, SQLITE_STATIC);
+    if (any->n == HISTORY_FILTER_VALUES) {
+        (void) snprintf(why, size, "%s is given more than %d times", name,
+                        HISTORY_FILTER_VALUES);
+        return SB_ERROR;
     }
+
+    any->text[any->n++] = value;
+
+    return SB_OK;
 }
 
 
-static void
-history_filter_bind_int(sqlite3_stmt *stmt, const char *name, int64_t n)
+sb_rc_t
+history_filter_set(history_filter_t *f, const char *name, const char *value,
+    char *why, size_t size)
 {
-    int  i;
+    size_t    i;
+    int64_t  *us;
 
-    i = sqlite3_bind_parameter_index(stmt, name);
-
-    if (i) {
-        sqlite3_bind_int64(stmt, i, n);
-    }
-}
-
-
-static void
-history_filter_bind(sqlite3_stmt *stmt, const history_filter_t *filter)
-{
-    static const struct {
-        int          option;
-        const char  *name;
+    const struct {
+        const char   *name;
+        const char  **text;
     } texts[] = {
-        { HF_ACTOR, ":actor" }, { HF_ACTOR_TYPE, ":actor_type" },
-        { HF_SOURCE, ":source" }, { HF_THREAD, ":thread" }, { HF_RUN, ":run" },
-        { HF_CORRELATION, ":correlation" }, { HF_PATH, ":path" }
+        { "actor", &f->actor }, { "actor_type", &f->actor_type },
+        { "source", &f->source }, { "thread", &f->thread }, { "run", &f->run },
+        { "correlation", &f->correlation }, { "path", &f->path }, { "q", &f->q }
     };
 
-    char                    name[24];
-    const history_value_t  *v = filter->values;
-
-    for (unsigned i = 0; i < v[HF_TYPE].n; i++) {
-        snprintf(name, sizeof(name), ":type%u", i);
-        history_filter_bind_text(stmt, name, v[HF_TYPE].text[i]);
+    if (strlen(value) > HISTORY_FILTER_TEXT) {
+        (void) snprintf(why, size, "%.40s is longer than %d bytes", name,
+                        HISTORY_FILTER_TEXT);
+        return SB_ERROR;
     }
 
-    for (unsigned i = 0; i < v[HF_STATUS].n; i++) {
-        snprintf(name, sizeof(name), ":status%u", i);
-        history_filter_bind_text(stmt, name, v[HF_STATUS].text[i]);
-    }
-
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (v[texts[i].option].n) {
-            history_filter_bind_text(stmt, texts[i].name,
-                                     v[texts[i].option].text[0]);
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (strcmp(name, texts[i].name) == 0) {
+            *texts[i].text = value;
+            return SB_OK;
         }
     }
 
-    history_filter_bind_int(stmt, ":duration", v[HF_MIN_DURATION].number);
-    history_filter_bind_int(stmt, ":exit", v[HF_EXIT_CODE].number);
-    history_filter_bind_int(stmt, ":from", filter->from_us);
-    history_filter_bind_int(stmt, ":to", filter->to_us);
-}
+    if (strcmp(name, "type") == 0) {
+        return history_filter_add(&f->type, name, value, why, size);
+    }
 
+    if (strcmp(name, "status") == 0) {
 
-static sqlite3_stmt *
-history_filter_prepare(sqlite3 *db, const char *select, const char *order,
-    const history_filter_t *filter, history_error_t *err)
-{
-    sqlite3_stmt   *stmt;
-    history_out_t   sql = { .buf.max = 64 * 1024 };
-
-    history_out_text(&sql, select);
-    history_filter_where(&sql, filter);
-    history_out_text(&sql, order);
-
-    stmt = NULL;
-
-    if (sql.rc == SB_OK && sb_buf_cstr(&sql.buf) != NULL) {
-        stmt = history_prepare(db, sql.buf.data, err);
-
-        if (stmt != NULL) {
-            history_filter_bind(stmt, filter);
+        if (!history_filter_status(value)) {
+            (void) snprintf(why, size, "status=%.40s: it is one of started, "
+                            "succeeded, failed, timeout, cancelled, unknown",
+                            value);
+            return SB_ERROR;
         }
 
-    } else {
-        history_error(err, "MemoryError", "out of memory");
+        return history_filter_add(&f->status, name, value, why, size);
     }
 
-    sb_buf_free(&sql.buf);
+    if (strcmp(name, "exit_code") == 0) {
+        f->has_exit_code = true;
+        return history_filter_int(&f->exit_code, INT64_MIN, name, value, why,
+                                  size);
+    }
 
-    return stmt;
+    if (strcmp(name, "min_duration_ms") == 0) {
+        return history_filter_int(&f->min_duration_ms, 0, name, value, why,
+                                  size);
+    }
+
+    us = strcmp(name, "from") == 0 ? &f->from_us
+         : strcmp(name, "to") == 0 ? &f->to_us : NULL;
+
+    if (us == NULL) {
+        return SB_DECLINED;
+    }
+
+    if (!history_filter_time(us, value)) {
+        (void) snprintf(why, size, "%.60s is no time: write 2026-11-29,"
+                        " 2026-11-29T09:30 or 10m (ago)", value);
+        return SB_ERROR;
+    }
+
+    return SB_OK;
 }
 
 
-sqlite3_stmt *
-history_query_filter(sqlite3 *db, const history_filter_t *filter,
-    int64_t limit, history_error_t *err)
+static bool
+history_filter_is(const char *wanted, sb_str_t text)
 {
-    sqlite3_stmt  *stmt;
-
-    stmt = history_filter_prepare(db,
-               "SELECT e.seq, coalesce(r.cursor, -1), time_us(e.occurred_at)"
-               " FROM history_events e"
-               " LEFT JOIN gateway_records r ON r.event_id = e.event_id"
-               " WHERE 1",
-               " ORDER BY 2 DESC, 3 DESC, 1 DESC LIMIT :limit", filter, err);
-
-    if (stmt != NULL) {
-        history_filter_bind_int(stmt, ":limit", limit);
-    }
-
-    return stmt;
+    return wanted == NULL || sb_eq(sb_str(wanted, strlen(wanted)), text);
 }
 
 
-sqlite3_stmt *
-history_query_passes(sqlite3 *db, const history_filter_t *filter,
-    history_error_t *err)
+static bool
+history_filter_path(const char *path, const history_filter_facts_t *facts)
 {
-    return history_filter_prepare(db, "SELECT e.seq FROM history_events e"
-                                      " WHERE e.seq = ?1", "", filter,
-                                  err);
+    size_t    i;
+    sb_str_t  glob;
+
+    glob = sb_str(path, strlen(path));
+
+    for (i = 0; i < facts->npaths; i++) {
+        if (sb_op_glob(glob, facts->paths[i])) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+bool
+history_filter_match(const history_filter_t *f,
+    const history_filter_facts_t *facts)
+{
+    bool      found;
+    unsigned  i;
+
+    found = f->type.n == 0
+            && (f->console || facts->type.len < 8
+                || memcmp(facts->type.data, "console.", 8) != 0);
+
+    for (i = 0; i < f->type.n && !found; i++) {
+        found = sb_op_glob(sb_str(f->type.text[i], strlen(f->type.text[i])),
+                           facts->type);
+    }
+
+    if (!found) {
+        return false;
+    }
+
+    found = f->status.n == 0;
+
+    for (i = 0; i < f->status.n && !found; i++) {
+        found = history_filter_is(f->status.text[i], facts->status);
+    }
+
+    return found
+           && history_filter_is(f->actor, facts->actor)
+           && history_filter_is(f->actor_type, facts->actor_type)
+           && history_filter_is(f->source, facts->source)
+           && history_filter_is(f->thread, facts->thread)
+           && history_filter_is(f->run, facts->run)
+           && history_filter_is(f->correlation, facts->correlation)
+           && (f->path == NULL || history_filter_path(f->path, facts))
+           && (!f->has_exit_code || (facts->has_exit_code
+                                     && facts->exit_code == f->exit_code))
+           && (f->min_duration_ms == -1
+               || facts->duration_ms >= f->min_duration_ms)
+           && (f->from_us == -1 || facts->started_us >= f->from_us)
+           && (f->to_us == -1 || facts->started_us < f->to_us);
 }

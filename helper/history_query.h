@@ -8,6 +8,7 @@
 
 #include "history_args.h"
 #include "history_db.h"
+#include "history_filter.h"
 
 /* Makes a connection ready for the queries below: SQL functions, and empty
  * views for gateway_ tables that the file has not. */
@@ -103,13 +104,6 @@ typedef enum {
 sqlite3_stmt *history_query_record(sqlite3 *db, bool by_id,
     history_error_t *err);
 
-/* Filters of list and tail. */
-typedef struct {
-    const history_value_t  *values;     /* of HISTORY_FILTER_ARGS */
-    int64_t                 from_us;    /* -1: open */
-    int64_t                 to_us;
-} history_filter_t;
-
 /* Options of filters, to stand first in a command's table, in this order. */
 #define HISTORY_FILTER_ARGS                                                  \
     { "--type", 0, HISTORY_ARG_TEXT, false, true, NULL },                    \
@@ -148,7 +142,7 @@ enum {
     "  --since TIME --to TIME began in this time: 2026-11-29,\n"             \
     "                         2026-11-29T09:30, \"10m\" (ago; also s, h, d)\n"
 
-/* Reads the times; false after a sentence. */
+/* Reads them; false after a sentence.  `values` must outlive the filter. */
 bool history_filter_read(history_filter_t *filter,
     const history_value_t *values);
 
