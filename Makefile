@@ -143,7 +143,13 @@ $(B)/tobj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_T) -MMD -MP -c -o $@ $<
 
-$(B)/t/libsb.a: $(call tobj,$(lib_src))
+# edges of the code are counted for the fuzz targets, but not in the counter
+$(B)/tobj/%.o: private CFLAGS_T += -fsanitize-coverage=trace-pc
+$(B)/tobj/t/fuzz/cov.o: t/fuzz/cov.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O2 -MMD -MP -c -o $@ $<
+
+$(B)/t/libsb.a: $(call tobj,$(lib_src)) $(B)/tobj/t/fuzz/cov.o
 	@mkdir -p $(@D); rm -f $@
 	ar rcs $@ $^
 
@@ -159,7 +165,7 @@ $(B)/t/unit/test_%: t/unit/test_%.c $(wildcard t/unit/*.h) $(B)/t/libhelper.a $(
 	$(CC) $(CFLAGS_T) -o $@ $(filter-out %.h,$^) -lcmocka $(HELPER_LIBS) $(LIB_LIBS)
 
 # A fuzz target defines LLVMFuzzerTestOneInput; t/fuzz/run_seeds.c feeds it
-# every file named on its command line.
+# every file named on its command line, and for a while what it makes of them.
 $(B)/t/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/run_seeds.c $(B)/t/libhelper.a $(B)/t/libsb.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_T) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
