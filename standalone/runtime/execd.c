@@ -436,22 +436,37 @@ static void *
 rt_entrypoint_log(void *data)
 {
     int      fd;
-    char     buf[4096];
+    bool     begins;
+    char     buf[4096], time[SB_TIME_LEN + 1], *p, *lf;
     size_t   left, n;
     ssize_t  got;
 
     fd = (int) (intptr_t) data;
     left = RT_LOG_MAX;
 
+    begins = true;
+
     while ((got = read(fd, buf, sizeof(buf))) > 0) {
-        n = (size_t) got < left ? (size_t) got : left;
 
-        if (n > 0 && write(2, buf, n) == -1) {
-            left = 0;
-            continue;
+        for (p = buf; p < buf + got && left > 0; p += n) {
+            lf = memchr(p, '\n', (size_t) (buf + got - p));
+            n = (size_t) ((lf ? lf + 1 : buf + got) - p);
+            n = n < left ? n : left;
+
+            /* each line with its time, as Docker logs it */
+
+            if (begins) {
+                sb_time_text(time, sb_now_us());
+                dprintf(2, "%s ", time);
+            }
+
+            if (write(2, p, n) == -1) {
+                left = n;
+            }
+
+            begins = lf != NULL;
+            left -= n;
         }
-
-        left -= n;
     }
 
     close(fd);

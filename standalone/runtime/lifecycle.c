@@ -106,8 +106,10 @@ static const rt_lc_entry_t  rt_lc_routes[] = {
     { "/snapshots", RT_GET, rt_lc_snap_list },
     { "/snapshots/*", RT_GET, rt_lc_snap_get },
     { "/snapshots/*", RT_DELETE, rt_lc_snap_delete },
-    { "/pools", RT_GET|RT_POST, rt_lc_pools },
-    { "/pools/*", RT_GET|RT_PUT|RT_DELETE, rt_lc_pools },
+    { "/pools", RT_POST, rt_lc_pools },
+    { "/pools", RT_GET, rt_lc_pools },
+    { "/pools/*", RT_GET, rt_lc_pools },
+    { "/pools/*", RT_PUT|RT_DELETE, rt_lc_pools },
 };
 
 
@@ -155,8 +157,9 @@ rt_lc_match(const char *pattern, const char *path, char *first, char *last,
 }
 
 
-/* Looks a path up.  0: no such path, else the methods it knows; *e is the
- * entry for this method, or NULL. */
+/* Looks a path up.  0: no such path, else the methods of the first route with
+ * it, which is what Starlette allows; *e is the entry for this method, or
+ * NULL. */
 
 static unsigned
 rt_lc_lookup(const char *path, unsigned method, const rt_lc_entry_t **e,
@@ -171,7 +174,7 @@ rt_lc_lookup(const char *path, unsigned method, const rt_lc_entry_t **e,
 
     for (i = 0; i < sizeof(rt_lc_routes) / sizeof(rt_lc_routes[0]); i++) {
         if (rt_lc_match(rt_lc_routes[i].pattern, path, f, l, sizeof(f))) {
-            methods |= rt_lc_routes[i].method;
+            methods = methods ? methods : rt_lc_routes[i].method;
 
             if (rt_lc_routes[i].method & method) {
                 *e = &rt_lc_routes[i];
@@ -322,7 +325,8 @@ rt_lc_authorized(rt_req_t *r)
 static bool
 rt_lc_preflight(rt_req_t *r)
 {
-    const char  *method;
+    bool         known;
+    const char  *method, *headers;
 
     method = rt_header(r, "Access-Control-Request-Method");
 
@@ -332,11 +336,26 @@ rt_lc_preflight(rt_req_t *r)
         return false;
     }
 
+    known = rt_lc_method(method) != 0 || strcmp(method, "HEAD") == 0
+            || strcmp(method, "OPTIONS") == 0;
+    headers = rt_header(r, "Access-Control-Request-Headers");
     rt_lc_decorate(r);
     rt_out(r, "access-control-allow-methods",
            "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
+    rt_out(r, "access-control-max-age", "600");
+
+    if (headers != NULL) {
+        rt_out(r, "access-control-allow-headers", headers);
+    }
+
     rt_out(r, "content-type", "text/plain; charset=utf-8");
-    rt_reply(r, 200, "OK", 2);
+
+    if (known) {
+        rt_reply(r, 200, "OK", 2);
+
+    } else {
+        rt_reply(r, 400, "Disallowed CORS method", 22);
+    }
 
     return true;
 }
@@ -403,7 +422,8 @@ rt_lc_route(rt_req_t *r)
         other = strndup(path, n - 1);
 
         if (other != NULL
-            && rt_lc_lookup(other, method, &e, first, last, sizeof(first)))
+            && (rt_lc_lookup(other, method, &e, first, last, sizeof(first))
+                || strcmp(r->path.data, "/health/") == 0))
         {
             free(other);
             other = strndup(r->path.data, r->path.len - 1);

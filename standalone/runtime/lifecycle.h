@@ -35,6 +35,10 @@ void rt_lc_unknown(rt_req_t *r, sb_str_t id);
 void rt_lc_invalid(rt_req_t *r, const char *type, const char *loc,
     const char *msg, const char *input, const char *ctx);
 
+/* Whether v is nothing or an object of strings (null too when nulls is set);
+ * name NULL: v is the body itself.  false: 422 was answered. */
+bool rt_lc_strings(rt_req_t *r, const sb_jv_t *v, const char *name,
+    bool nulls);
 /* The body as a JSON object; NULL when 422 was answered. */
 sb_jdoc_t *rt_lc_body(rt_req_t *r);
 
@@ -81,8 +85,18 @@ void rt_lc_snap_delete(rt_req_t *r, const char *id, const char *last);
 
 void rt_lc_create(rt_req_t *r);
 void rt_lc_list(rt_req_t *r);
-void rt_lc_metadata(rt_req_t *r, rt_box_t *b);
-void rt_lc_diagnostics(rt_req_t *r, rt_box_t *b, const char *what);
+
+/* What is asked for below /diagnostics. */
+typedef struct {
+    const char  *what;
+    int64_t      tail;          /* lines of the log */
+    int64_t      limit;         /* events */
+    int64_t      since;         /* seconds; 0: all */
+} rt_diag_t;
+
+/* false: an answer was given, before anybody looks for the sandbox. */
+bool rt_lc_diag_query(rt_req_t *r, const char *what, rt_diag_t *diag);
+void rt_lc_diagnostics(rt_req_t *r, rt_box_t *b, const rt_diag_t *diag);
 /* Begins to forward a request of a proxy route; leaves r unanswered when it
  * is to be refused once its body is there. */
 void rt_lc_proxy_begin(rt_req_t *r);
@@ -90,6 +104,15 @@ void rt_lc_proxy_refused(rt_req_t *r);
 
 /* Appends the Sandbox object; created: that of the create answer. */
 void rt_lc_box(sb_buf_t *b, const rt_box_t *box, bool created);
+/* The types of what a create request holds besides; false: 422 was answered. */
+bool rt_lc_check(rt_req_t *r, const sb_jv_t *root);
+/* The rules of the service behind the model; false: 400 was answered. */
+bool rt_lc_check_service(rt_req_t *r, const sb_jv_t *root);
+/* pydantic's words for yes and no; -1: neither. */
+int rt_lc_bool(sb_str_t s);
+/* The last value of a name, as FastAPI takes it; malloc'ed, or NULL. */
+char *rt_lc_query(const char *query, const char *name);
+
 /* Whether a metadata label may be set; else 400 was answered. */
 bool rt_lc_label_ok(rt_req_t *r, sb_str_t key, sb_str_t value);
 /* Sets (value NULL: removes) one.  false: too many. */

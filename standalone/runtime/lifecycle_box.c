@@ -106,6 +106,38 @@ rt_lc_resume(rt_req_t *r, const char *id, const char *last)
 }
 
 
+/* RFC 3339, also without a zone (UTC) or as a date alone, or Unix seconds. */
+
+static bool
+rt_lc_datetime(sb_str_t s, uint64_t *us)
+{
+    char   text[64], *end;
+    double seconds;
+
+    if (s.len == 0 || s.len > 40) {
+        return false;
+    }
+
+    memcpy(text, s.data, s.len);
+    text[s.len] = '\0';
+    seconds = strtod(text, &end);
+
+    if (*end == '\0' && seconds >= 0 && seconds < 2e10) {
+        *us = (uint64_t) (seconds * 1000000);
+        return true;
+    }
+
+    if (sb_time_parse(us, s) == SB_OK) {
+        return true;
+    }
+
+    snprintf(text + s.len, sizeof(text) - s.len, "%s",
+             s.len == 10 ? "T00:00:00Z" : "Z");
+
+    return sb_time_parse(us, sb_str(text, strlen(text))) == SB_OK;
+}
+
+
 void
 rt_lc_renew(rt_req_t *r, const char *id, const char *last)
 {
@@ -132,9 +164,11 @@ rt_lc_renew(rt_req_t *r, const char *id, const char *last)
         rt_lc_invalid(r, "missing", "\"body\",\"expiresAt\"",
                       "Field required", "{}", NULL);
 
-    } else if (v->kind != SB_JSON_STRING
-               || sb_time_parse(&us, v->text) != SB_OK)
-    {
+    } else if (v->kind != SB_JSON_STRING && v->kind != SB_JSON_NUMBER) {
+        rt_lc_invalid(r, "datetime_type", "\"body\",\"expiresAt\"",
+                      "Input should be a valid datetime", NULL, NULL);
+
+    } else if (!rt_lc_datetime(v->text, &us)) {
         rt_lc_invalid(r, "datetime_from_date_parsing",
                       "\"body\",\"expiresAt\"",
                       "Input should be a valid datetime or date", NULL,
@@ -173,25 +207,8 @@ rt_lc_renew(rt_req_t *r, const char *id, const char *last)
 }
 
 
-void
-rt_lc_patch(rt_req_t *r, const char *id, const char *last)
-{
-    rt_box_t  *b;
-
-    (void) last;
-    b = rt_lc_find(r, id);
-
-    if (b != NULL) {
-        rt_lc_metadata(r, b);
-        rt_box_release(b);
-    }
-}
-
-
-/* pydantic's words for yes and no; -1: neither. */
-
-static int
-rt_bool(const char *s)
+int
+rt_lc_bool(sb_str_t s)
 {
     size_t  i;
 
@@ -199,11 +216,11 @@ rt_bool(const char *s)
     static const char *const  no[] = { "false", "0", "no", "off", "f", "n" };
 
     for (i = 0; i < 6; i++) {
-        if (strcasecmp(s, yes[i]) == 0) {
+        if (sb_ieq(s, sb_str(yes[i], strlen(yes[i])))) {
             return 1;
         }
 
-        if (strcasecmp(s, no[i]) == 0) {
+        if (sb_ieq(s, sb_str(no[i], strlen(no[i])))) {
             return 0;
         }
     }
@@ -231,9 +248,9 @@ rt_lc_endpoint(rt_req_t *r, const char *id, const char *last)
         return;
     }
 
-    text = rt_query_get(r->query, "use_server_proxy");
-    expires = rt_query_get(r->query, "expires");
-    proxy = text ? rt_bool(text) : 0;
+    text = rt_lc_query(r->query, "use_server_proxy");
+    expires = rt_lc_query(r->query, "expires");
+    proxy = text ? rt_lc_bool(sb_str(text, strlen(text))) : 0;
     free(text);
 
     if (proxy == -1) {
@@ -241,6 +258,12 @@ rt_lc_endpoint(rt_req_t *r, const char *id, const char *last)
         rt_lc_invalid(r, "bool_parsing", "\"query\",\"use_server_proxy\"",
                       "Input should be a valid boolean, unable to interpret "
                       "input", NULL, NULL);
+        return;
+    }
+
+    if (expires == NULL && (port < 1 || port > 65535)) {
+        rt_lc_fail(r, 400, "DOCKER::INVALID_PORT",
+                   "The port must be 1 to 65535.");
         return;
     }
 
@@ -272,11 +295,7 @@ rt_lc_endpoint(rt_req_t *r, const char *id, const char *last)
     memset(&buf, 0, sizeof(buf));
     buf.max = 4096;
 
-    if (port < 1 || port > 65535) {
-        rt_lc_fail(r, 400, "DOCKER::INVALID_PORT",
-                   "The port must be 1 to 65535.");
-
-    } else if (proxy) {
+    if (proxy) {
         sb_buf_printf(&buf, "{\"endpoint\":\"");
         rt_escape(&buf, sb_str(host ? host : "", host ? strlen(host) : 0),
                   ":[]", false);
@@ -296,12 +315,17 @@ rt_lc_endpoint(rt_req_t *r, const char *id, const char *last)
 void
 rt_lc_diag(rt_req_t *r, const char *id, const char *last)
 {
-    rt_box_t  *b;
+    rt_box_t   *b;
+    rt_diag_t   diag;
+
+    if (!rt_lc_diag_query(r, last, &diag)) {
+        return;
+    }
 
     b = rt_lc_find(r, id);
 
     if (b != NULL) {
-        rt_lc_diagnostics(r, b, last);
+        rt_lc_diagnostics(r, b, &diag);
         rt_box_release(b);
     }
 }

@@ -57,37 +57,31 @@ rt_value_error(rt_req_t *r, const char *text)
 }
 
 
-/* An object of strings (null too when nulls is set). */
+/* A number without a fraction, 60.0 too. */
 
 static bool
-rt_string_map(rt_req_t *r, const sb_jv_t *v, const char *name, bool nulls)
+rt_integral(const sb_jv_t *v, int64_t *out)
 {
-    char            loc[600];
-    const sb_jv_t  *m;
+    char    text[40], *end;
+    double  n;
 
-    if (v == NULL) {
+    if (sb_jv_int(v, out)) {
         return true;
     }
 
-    if (v->kind != SB_JSON_OPEN_OBJECT) {
-        snprintf(loc, sizeof(loc), "\"body\",\"%s\"", name);
-        rt_lc_invalid(r, "dict_type", loc,
-                      "Input should be a valid dictionary", NULL, NULL);
+    if (v->text.len >= sizeof(text)) {
         return false;
     }
 
-    for (m = v->child; m != NULL; m = m->next) {
-        if (m->kind != SB_JSON_STRING
-            && !(nulls && m->kind == SB_JSON_NULL))
-        {
-            /* the name may hold anything: it is not repeated */
+    memcpy(text, v->text.data, v->text.len);
+    text[v->text.len] = '\0';
+    n = strtod(text, &end);
 
-            snprintf(loc, sizeof(loc), "\"body\",\"%s\",\"value\"", name);
-            rt_lc_invalid(r, "string_type", loc,
-                          "Input should be a valid string", NULL, NULL);
-            return false;
-        }
+    if (*end != '\0' || n < -1e15 || n > 1e15 || n != (double) (int64_t) n) {
+        return false;
     }
+
+    *out = (int64_t) n;
 
     return true;
 }
@@ -120,8 +114,13 @@ rt_timeout(rt_req_t *r, const sb_jv_t *root, int64_t *seconds)
             return false;
         }
 
-    } else if (v->kind != SB_JSON_NUMBER || !sb_jv_int(v, seconds)) {
-        rt_lc_invalid(r, "int_type", "\"body\",\"timeout\"",
+    } else if (v->kind == SB_JSON_TRUE || v->kind == SB_JSON_FALSE) {
+        *seconds = v->kind == SB_JSON_TRUE;
+
+    } else if (v->kind != SB_JSON_NUMBER || !rt_integral(v, seconds)) {
+        rt_lc_invalid(r, v->kind == SB_JSON_NUMBER ? "int_from_float"
+                                                   : "int_type",
+                      "\"body\",\"timeout\"",
                       "Input should be a valid integer", NULL, NULL);
         return false;
     }
@@ -195,6 +194,7 @@ rt_image(rt_req_t *r, const sb_jv_t *root, rt_box_t *b)
 static bool
 rt_entrypoint(rt_req_t *r, const sb_jv_t *root, rt_box_t *b)
 {
+    char            loc[64];
     unsigned        n;
     sb_buf_t        buf;
     const sb_jv_t  *v, *m;
@@ -228,7 +228,8 @@ rt_entrypoint(rt_req_t *r, const sb_jv_t *root, rt_box_t *b)
     for (m = v->child; m != NULL; m = m->next) {
         if (m->kind != SB_JSON_STRING) {
             sb_buf_free(&buf);
-            rt_lc_invalid(r, "string_type", "\"body\",\"entrypoint\",0",
+            snprintf(loc, sizeof(loc), "\"body\",\"entrypoint\",%u", n);
+            rt_lc_invalid(r, "string_type", loc,
                           "Input should be a valid string", NULL, NULL);
             return false;
         }
@@ -299,7 +300,7 @@ rt_supported(rt_req_t *r, const sb_jv_t *root)
     v = rt_member(root, "secureAccess", "secure_access");
 
     if (v != NULL && v->kind == SB_JSON_TRUE) {
-        rt_lc_fail(r, 400, "SANDBOX::API_NOT_SUPPORTED",
+        rt_lc_fail(r, 400, "SANDBOX::INVALID_PARAMETER",
                    "secureAccess is not supported here.");
         return false;
     }
@@ -354,7 +355,7 @@ rt_env(rt_req_t *r, const sb_jv_t *root, rt_box_t *b)
 
     v = rt_member(root, "env", "env");
 
-    if (!rt_string_map(r, v, "env", true) || v == NULL) {
+    if (!rt_lc_strings(r, v, "env", true) || v == NULL) {
         return v == NULL;
     }
 
@@ -381,7 +382,7 @@ rt_metadata(rt_req_t *r, const sb_jv_t *root, rt_box_t *b)
 
     v = rt_member(root, "metadata", "metadata");
 
-    if (!rt_string_map(r, v, "metadata", false)) {
+    if (!rt_lc_strings(r, v, "metadata", false)) {
         return false;
     }
 
@@ -463,15 +464,16 @@ rt_create_check(rt_req_t *r, const sb_jv_t *root, rt_box_t *b, char *id,
     const sb_jv_t  *v;
 
     if (!rt_image(r, root, b) || !rt_timeout(r, root, &seconds)
-        || !rt_string_map(r, rt_member(root, "resourceLimits",
+        || !rt_lc_strings(r, rt_member(root, "resourceLimits",
                                        "resource_limits"),
                           "resourceLimits", false)
         || !rt_env(r, root, b)
-        || !rt_string_map(r, rt_member(root, "metadata", "metadata"),
+        || !rt_lc_strings(r, rt_member(root, "metadata", "metadata"),
                           "metadata", false)
         || !rt_entrypoint(r, root, b)
-        || !rt_string_map(r, rt_member(root, "extensions", "extensions"),
-                          "extensions", false))
+        || !rt_lc_strings(r, rt_member(root, "extensions", "extensions"),
+                          "extensions", false)
+        || !rt_lc_check(r, root))
     {
         return false;
     }
@@ -500,7 +502,9 @@ rt_create_check(rt_req_t *r, const sb_jv_t *root, rt_box_t *b, char *id,
         }
     }
 
-    if (!rt_supported(r, root) || !rt_metadata(r, root, b)) {
+    if (!rt_lc_check_service(r, root) || !rt_supported(r, root)
+        || !rt_metadata(r, root, b))
+    {
         return false;
     }
 

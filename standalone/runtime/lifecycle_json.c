@@ -9,6 +9,7 @@
 #include "digest.h"
 #include "id.h"
 #include "lifecycle.h"
+#include "url.h"
 
 
 void
@@ -153,6 +154,68 @@ rt_lc_invalid(rt_req_t *r, const char *type, const char *loc,
 
     sb_buf_add(&b, "}]}", 3);
     rt_lc_json(r, 422, &b);
+}
+
+
+bool
+rt_lc_strings(rt_req_t *r, const sb_jv_t *v, const char *name, bool nulls)
+{
+    sb_buf_t        b;
+    const sb_jv_t  *m;
+
+    if (v == NULL) {
+        return true;
+    }
+
+    memset(&b, 0, sizeof(b));
+    b.max = RT_BODY_MAX;
+    sb_buf_printf(&b, name ? "\"body\",\"%s\"" : "\"body\"", name);
+
+    if (v->kind != SB_JSON_OPEN_OBJECT) {
+        rt_lc_invalid(r, "dict_type", sb_buf_cstr(&b),
+                      "Input should be a valid dictionary", NULL, NULL);
+        sb_buf_free(&b);
+        return false;
+    }
+
+    for (m = v->child; m != NULL; m = m->next) {
+        if (m->kind != SB_JSON_STRING
+            && !(nulls && m->kind == SB_JSON_NULL))
+        {
+            sb_buf_add_c(&b, ',');
+            rt_lc_str(&b, m->key);
+            rt_lc_invalid(r, "string_type", sb_buf_cstr(&b),
+                          "Input should be a valid string", NULL, NULL);
+            sb_buf_free(&b);
+            return false;
+        }
+    }
+
+    sb_buf_free(&b);
+
+    return true;
+}
+
+
+char *
+rt_lc_query(const char *query, const char *name)
+{
+    char        *value;
+    rt_query_t   q;
+
+    value = NULL;
+    rt_query_init(&q, query);
+
+    while (rt_query_next(&q)) {
+        if (strcmp(q.name.data, name) == 0) {
+            free(value);
+            value = strdup(q.value.data);
+        }
+    }
+
+    rt_query_free(&q);
+
+    return value;
 }
 
 

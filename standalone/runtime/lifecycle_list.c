@@ -141,31 +141,40 @@ rt_lc_label_set(rt_box_t *b, sb_str_t key, const sb_str_t *value)
 
 
 void
-rt_lc_metadata(rt_req_t *r, rt_box_t *b)
+rt_lc_patch(rt_req_t *r, const char *id, const char *last)
 {
     bool            ok;
+    rt_box_t       *b;
     sb_buf_t        buf;
     sb_jdoc_t      *doc;
     const sb_jv_t  *v;
 
+    (void) last;
     doc = rt_lc_body(r);
 
     if (doc == NULL) {
         return;
     }
 
-    for (v = sb_jdoc_root(doc)->child; v != NULL; v = v->next) {
-        if (v->kind != SB_JSON_STRING && v->kind != SB_JSON_NULL) {
-            rt_lc_invalid(r, "string_type", "\"body\",\"value\"",
-                          "Input should be a valid string", NULL, NULL);
-            sb_jdoc_free(doc);
-            return;
-        }
+    if (!rt_lc_strings(r, sb_jdoc_root(doc), NULL, true)) {
+        sb_jdoc_free(doc);
+        return;
+    }
 
+    b = rt_box_find(sb_str(id, strlen(id)));
+
+    if (b == NULL) {
+        rt_lc_unknown(r, sb_str(id, strlen(id)));
+        sb_jdoc_free(doc);
+        return;
+    }
+
+    for (v = sb_jdoc_root(doc)->child; v != NULL; v = v->next) {
         if (!rt_lc_label_ok(r, v->key, v->kind == SB_JSON_STRING
                                        ? v->text : sb_lit("")))
         {
             sb_jdoc_free(doc);
+            rt_box_release(b);
             return;
         }
     }
@@ -184,13 +193,35 @@ rt_lc_metadata(rt_req_t *r, rt_box_t *b)
     if (!ok) {
         rt_lc_fail(r, 400, "SANDBOX::INVALID_PARAMETER", "metadata must not "
                    "have more than %d members", RT_METADATA_MAX);
+        rt_box_release(b);
         return;
     }
 
     memset(&buf, 0, sizeof(buf));
     buf.max = RT_BODY_MAX;
     rt_lc_box(&buf, b, false);
+    rt_box_release(b);
     rt_lc_json(r, 200, &buf);
+}
+
+
+/* Whether each piece between `&` is a pair. */
+
+static bool
+rt_is_filter(const char *filter)
+{
+    size_t       n;
+    const char  *p;
+
+    for (p = filter; *p != '\0'; p += n + (p[n] == '&' ? 1 : 0)) {
+        n = strcspn(p, "&");
+
+        if (n > 0 && memchr(p, '=', n) == NULL) {
+            return false;
+        }
+    }
+
+    return true;
 }
 
 
@@ -253,7 +284,7 @@ rt_lc_query_int(rt_req_t *r, const char *name, int64_t max, int64_t *out)
 {
     char  *text, *end, loc[64], input[32], ctx[32], msg[80];
 
-    text = rt_query_get(r->query, name);
+    text = rt_lc_query(r->query, name);
 
     if (text == NULL) {
         return true;
@@ -344,7 +375,15 @@ rt_lc_list(rt_req_t *r)
         return;
     }
 
-    filter = rt_query_get(r->query, "metadata");
+    filter = rt_lc_query(r->query, "metadata");
+
+    if (filter != NULL && !rt_is_filter(filter)) {
+        rt_lc_fail(r, 400, "INVALID_METADATA_FORMAT", "metadata must be "
+                   "pairs of k=v, joined by &: %.200s", filter);
+        free(filter);
+        return;
+    }
+
     list = rt_boxes_list(&n);
     memset(&b, 0, sizeof(b));
     b.max = RT_BODY_MAX;

@@ -118,6 +118,27 @@ rt_websocket_target(const rt_req_t *r, const rt_lc_route_t *route)
 }
 
 
+/* Methods that the server proxy has a route for. */
+
+static bool
+rt_lc_proxied(const char *method)
+{
+    size_t  i;
+
+    static const char *const  methods[] = {
+        "GET", "POST", "PUT", "PATCH", "DELETE"
+    };
+
+    for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (strcmp(method, methods[i]) == 0) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
 void
 rt_lc_proxy_begin(rt_req_t *r)
 {
@@ -138,7 +159,7 @@ rt_lc_proxy_begin(rt_req_t *r)
         return;
     }
 
-    if (strcmp(r->method, "HEAD") == 0 || strcmp(r->method, "OPTIONS") == 0
+    if (!rt_lc_proxied(r->method)
         || (!websocket && rt_header(r, "Upgrade") != NULL
             && strcasecmp(rt_header(r, "Upgrade"), "websocket") == 0))
     {
@@ -184,7 +205,7 @@ rt_lc_proxy_refused(rt_req_t *r)
 
     rt_lc_is_proxy(r, &route);
 
-    if (strcmp(r->method, "HEAD") == 0 || strcmp(r->method, "OPTIONS") == 0) {
+    if (!rt_lc_proxied(r->method)) {
         rt_lc_decorate(r);
         rt_out(r, "allow", "GET, DELETE, PUT, PATCH, POST");
         rt_out(r, "content-type", "application/json");
