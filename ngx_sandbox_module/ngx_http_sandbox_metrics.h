@@ -56,6 +56,8 @@ typedef enum {
       "connections to the helper that were lost")                             \
     X(TICKETS, "port_tickets_total",                                          \
       "tickets for user ports handed out")                                    \
+    X(TICKETS_DROPPED, "port_tickets_dropped_total",                          \
+      "unused tickets that made room in sandbox_port_zone")                   \
     X(TICKETS_REFUSED, "port_tickets_refused_total",                          \
       "tickets for user ports that were wrong, used or late")
 

@@ -13,6 +13,7 @@
 
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_port.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 static ngx_int_t ngx_http_sandbox_port_ticket(ngx_http_request_t *r,
@@ -340,6 +341,7 @@ ngx_http_sandbox_port_redeem(ngx_http_request_t *r,
     rc = ngx_http_sandbox_ticket_take(mcf, lcf->tokens, &ctx->ticket, &e, buf);
 
     if (rc != NGX_OK || !ngx_http_sandbox_port_named(r, &e)) {
+        ngx_http_sandbox_metric_add(TICKETS_REFUSED, 1);
         return NGX_OK;
     }
 

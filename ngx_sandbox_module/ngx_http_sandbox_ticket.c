@@ -11,6 +11,7 @@
 
 
 #include "ngx_http_sandbox_port.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 #define NGX_HTTP_SANDBOX_TICKET_LAYOUT  1
@@ -26,9 +27,6 @@ typedef struct {
     ngx_rbtree_node_t              sentinel;
     ngx_queue_t                    queue;       /* the newest is first */
     u_char                         secret[32];
-    uint64_t                       made;
-    uint64_t                       used;
-    uint64_t                       dropped;     /* unused, for want of room */
 } ngx_http_sandbox_ticket_sh_t;
 
 
@@ -205,7 +203,7 @@ ngx_http_sandbox_ticket_make(ngx_http_sandbox_main_conf_t *mcf,
         old = ngx_queue_data(q, ngx_http_sandbox_ticket_t, queue);
 
         if (!ngx_http_sandbox_ticket_over(old)) {
-            zone->sh->dropped++;
+            ngx_http_sandbox_metric_add(TICKETS_DROPPED, 1);
         }
 
         ngx_http_sandbox_ticket_remove(zone, old);
@@ -228,9 +226,9 @@ ngx_http_sandbox_ticket_make(ngx_http_sandbox_main_conf_t *mcf,
     ngx_rbtree_insert(&zone->sh->tickets, &t->sn.node);
     ngx_queue_insert_head(&zone->sh->queue, &t->queue);
 
-    zone->sh->made++;
-
     ngx_shmtx_unlock(&zone->shpool->mutex);
+
+    ngx_http_sandbox_metric_add(TICKETS, 1);
 
     return NGX_OK;
 }
@@ -291,10 +289,6 @@ ngx_http_sandbox_ticket_take(ngx_http_sandbox_main_conf_t *mcf,
     ngx_memcpy(buf, t->claims, len);
 
     ngx_http_sandbox_ticket_remove(zone, t);
-
-    if (!over) {
-        zone->sh->used++;
-    }
 
     ngx_shmtx_unlock(&zone->shpool->mutex);
 

@@ -394,6 +394,10 @@ is_deeply([ grep { $open[$_] == 401 } $first .. $#open ], [],
           'none was dropped out of turn');
 like(SandboxPorts->open($t, $listener, 's1', 8080)->first->header('Set-Cookie'),
      qr/Max-Age=5400;/, 'sandbox_port_lifetime');
+my $metrics = $t->get('/console/api/v1/metrics')->content;
+is($metrics =~ /^sandbox_gateway_port_tickets_$_->[0]total (\d+)$/m ? $1 : '',
+   $_->[1], "counted: tickets $_->[0]")
+    for [ '', 301 ], [ 'dropped_', $first ], [ 'refused_', $first ];
 $t->stop;
 
 
