@@ -377,6 +377,14 @@ ngx_int_t ngx_http_sandbox_add_header(ngx_http_request_t *r, const char *name,
 extern ngx_http_output_header_filter_pt  ngx_http_sandbox_next_header_filter;
 extern ngx_http_output_body_filter_pt    ngx_http_sandbox_next_body_filter;
 
+/* ngx_http_sandbox_handshake.c */
+/* Does it ask for a WebSocket? */
+ngx_uint_t ngx_http_sandbox_wants_upgrade(ngx_http_request_t *r);
+/* What is wrong with the handshake of an operation that needs a good one; NULL:
+ * nothing. */
+const char *ngx_http_sandbox_handshake_fault(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+
 /* ngx_http_sandbox_tunnel.c: what passes after 101 */
 ngx_int_t ngx_http_sandbox_tunnel_open(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);

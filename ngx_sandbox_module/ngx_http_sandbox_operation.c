@@ -25,7 +25,6 @@ static ngx_int_t ngx_http_sandbox_forward(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
 static ngx_uint_t ngx_http_sandbox_open_to_all(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
-static ngx_uint_t ngx_http_sandbox_wants_upgrade(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_sandbox_encoded(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_sandbox_loops(ngx_http_request_t *r,
     ngx_http_sandbox_loc_conf_t *lcf);
@@ -167,20 +166,6 @@ ngx_http_sandbox_route(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     ctx->op = ctx->route.op;
 
     return NGX_OK;
-}
-
-
-static ngx_uint_t
-ngx_http_sandbox_wants_upgrade(ngx_http_request_t *r)
-{
-    ngx_table_elt_t  *h;
-
-    h = r->headers_in.upgrade;
-
-    return h && h->value.len == sizeof("websocket") - 1
-           && ngx_strncasecmp(h->value.data, (u_char *) "websocket",
-                              sizeof("websocket") - 1)
-              == 0;
 }
 
 
@@ -415,9 +400,10 @@ static ngx_int_t
 ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     ngx_http_sandbox_loc_conf_t *lcf)
 {
-    sb_rc_t     rc;
-    ngx_int_t   host, n;
-    ngx_str_t   path;
+    sb_rc_t      rc;
+    ngx_int_t    host, n;
+    ngx_str_t    path;
+    const char  *why;
 
     host = lcf->port_listen ? ngx_http_sandbox_port_host_allowed(r)
                             : ngx_http_sandbox_host_allowed(r);
@@ -537,6 +523,13 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_NOT_IMPLEMENTED,
                                        "GATEWAY_UNSUPPORTED",
                                        "WebSockets need HTTP/1.1 here.", NULL);
+    }
+
+    why = ngx_http_sandbox_handshake_fault(r, ctx);
+
+    if (why) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
+                                       "GATEWAY_AMBIGUOUS_REQUEST", why, NULL);
     }
 
     if (!(ctx->op->flags & SB_OPF_JSON)) {
