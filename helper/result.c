@@ -2,7 +2,6 @@
 
 #include "json.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 
@@ -23,13 +22,28 @@ result_str(result_t *r, const char *name, sb_str_t text)
 void
 result_int(result_t *r, const char *name, int64_t v)
 {
+    char      *p, digits[24];
+    uint64_t   u;
+
     if (r->n == RESULT_MEMBERS) {
         return;
     }
 
+    p = digits + sizeof(digits);
+    *--p = '\0';
+    u = v < 0 ? -(uint64_t) v : (uint64_t) v;
+
+    do {
+        *--p = (char) ('0' + u % 10);
+        u /= 10;
+    } while (u);
+
+    if (v < 0) {
+        *--p = '-';
+    }
+
     r->m[r->n].name = name;
-    (void) snprintf(r->m[r->n].number, sizeof(r->m[0].number), "%lld",
-                    (long long) v);
+    (void) strcpy(r->m[r->n].number, p);
     r->m[r->n].kind = RESULT_NUMBER;
     r->n++;
 }
@@ -73,6 +87,56 @@ result_node(sb_jv_t *v, const result_t *r, size_t i)
 }
 
 
+/* One member after the other: nearly every operation has nothing but these. */
+static sb_rc_t
+result_write_own(const result_t *r, sb_buf_t *out)
+{
+    size_t       i, k, n, order[RESULT_MEMBERS];
+    sb_rc_t      rc;
+    const char  *name, *value;
+
+    for (i = 0; i < r->n; i++) {
+        for (k = i; k && strcmp(r->m[order[k - 1]].name, r->m[i].name) > 0; k--)
+        {
+            order[k] = order[k - 1];
+        }
+
+        order[k] = i;
+    }
+
+    rc = sb_buf_add_c(out, '{');
+
+    for (i = 0; i < r->n && rc == SB_OK; i++) {
+        n = order[i];
+        name = r->m[n].name;
+        rc = sb_buf_add(out, i ? ",\"" : "\"", i ? 2 : 1);
+
+        if (rc == SB_OK) {
+            rc = sb_buf_add(out, name, strlen(name));
+        }
+
+        if (rc == SB_OK) {
+            rc = sb_buf_add(out, "\":", 2);
+        }
+
+        if (rc != SB_OK) {
+            break;
+        }
+
+        if (r->m[n].kind == RESULT_STRING) {
+            rc = sb_json_write_str(out, r->m[n].text);
+            continue;
+        }
+
+        value = r->m[n].kind == RESULT_NUMBER ? r->m[n].number
+                : r->m[n].on ? "true" : "false";
+        rc = sb_buf_add(out, value, strlen(value));
+    }
+
+    return rc == SB_OK ? sb_buf_add_c(out, '}') : rc;
+}
+
+
 sb_rc_t
 result_write(const result_t *r, sb_str_t base, sb_buf_t *out)
 {
@@ -85,19 +149,21 @@ result_write(const result_t *r, sb_str_t base, sb_buf_t *out)
 
     sb_json_limits_t  limits = { 0, RESULT_MAX };
 
+    if (base.len == 0) {
+        return r->n ? result_write_own(r, out) : SB_OK;
+    }
+
     doc = NULL;
     top = NULL;
     n = 0;
     own = *r;
 
-    if (base.len) {
-        doc = sb_jdoc_parse(base, &limits, NULL);
-        top = doc ? sb_jdoc_root(doc) : NULL;
+    doc = sb_jdoc_parse(base, &limits, NULL);
+    top = doc ? sb_jdoc_root(doc) : NULL;
 
-        if (top == NULL || top->kind != SB_JSON_OPEN_OBJECT) {
-            result_bool(&own, "unparsed", true);
-            top = NULL;
-        }
+    if (top == NULL || top->kind != SB_JSON_OPEN_OBJECT) {
+        result_bool(&own, "unparsed", true);
+        top = NULL;
     }
 
     for (v = top ? top->child : NULL; v; v = v->next) {
