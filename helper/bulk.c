@@ -48,7 +48,8 @@ struct bulk_s {
 #define BULK_SELECT_4   BULK_SELECT_3 ",a3"
 #define BULK_SELECT_6   BULK_SELECT_4 ",a4,a5"
 #define BULK_SELECT_8   BULK_SELECT_6 ",a6,a7"
-#define BULK_SELECT_17  BULK_SELECT_8 ",a8,a9,a10,a11,a12,a13,a14,a15,a16"
+#define BULK_SELECT_11  BULK_SELECT_8 ",a8,a9,a10"
+#define BULK_SELECT_17  BULK_SELECT_11 ",a11,a12,a13,a14,a15,a16"
 #define BULK_SELECT_22  BULK_SELECT_17 ",a17,a18,a19,a20,a21"
 
 static const struct {
@@ -88,9 +89,9 @@ static const struct {
           " data, original_size, created_at) "
           BULK_FROM(6) },
 
-    { 8,  "insert into gateway_output(event_id, ord, stream, chunk_index,"
-          " offset, length, at, cursor) "
-          BULK_FROM(8) },
+    { 11, "insert into gateway_output(event_id, ord, stream, chunk_index,"
+          " offset, length, at, cursor, other_index, other_offset, runs) "
+          BULK_FROM(11) },
 
     { 4,  "insert or ignore into history_changes(change_id, event_id,"
           " change_type, changed_at) "

@@ -224,6 +224,8 @@ typedef struct {
         bool    is_stderr;
         bool    plain;
     }         pieces[HISTORY_PAGE];
+
+    sb_buf_t  runs;             /* of a row that holds many: the only one */
 } history_page_t;
 
 
@@ -234,6 +236,19 @@ static const char  history_one_stream[] =
 
 static const char  history_both_streams[] =
     "SELECT o.ord, o.stream, k.encoding, substr(k.data, o.offset + 1, o.length)"
+    " FROM gateway_output o JOIN command_output_chunks k"
+    " ON k.event_id = o.event_id AND k.stream = o.stream"
+    " AND k.chunk_index = o.chunk_index"
+    " WHERE o.event_id = ?1 AND o.ord > ?2 ORDER BY o.ord LIMIT 64";
+
+/* With rows of many runs: the bytes of both streams from where they begin. */
+
+static const char  history_many_runs[] =
+    "SELECT o.ord, o.stream, k.encoding, substr(k.data, o.offset + 1,"
+    " iif(o.runs IS NULL, o.length, 16384)), o.runs, (SELECT"
+    " substr(x.data, o.other_offset + 1) FROM command_output_chunks x"
+    " WHERE x.event_id = o.event_id AND x.chunk_index = o.other_index"
+    " AND x.stream = iif(o.stream = 'stdout', 'stderr', 'stdout'))"
     " FROM gateway_output o JOIN command_output_chunks k"
     " ON k.event_id = o.event_id AND k.stream = o.stream"
     " AND k.chunk_index = o.chunk_index"
@@ -252,15 +267,22 @@ history_output_page(history_page_t *page, sqlite3_stmt *stmt, int64_t *after,
     history_error_t *err)
 {
     int       rc;
-    sb_str_t  data;
+    sb_str_t  data, runs;
 
     page->n = 0;
     page->bytes.len = 0;
+    page->runs.len = 0;
 
     sqlite3_bind_int64(stmt, 2, *after);
 
     while ((rc = history_step(stmt, err)) == 1 && page->n < HISTORY_PAGE) {
         data = history_column(stmt, 3);
+        runs = sqlite3_column_count(stmt) > 4 ? history_column(stmt, 4)
+                                              : sb_str("", 0);
+
+        if (runs.len && page->n) {
+            break;      /* a page of its own */
+        }
 
         if (sb_buf_add_str(&page->bytes, data) != SB_OK) {
             history_error(err, "MemoryError", "out of memory");
@@ -275,6 +297,19 @@ history_output_page(history_page_t *page, sqlite3_stmt *stmt, int64_t *after,
                                             sb_lit("identity"));
         page->n++;
         *after = sqlite3_column_int64(stmt, 0);
+
+        if (runs.len) {
+
+            if (sb_buf_add_str(&page->runs, runs) != SB_OK
+                || sb_buf_add_str(&page->bytes, history_column(stmt, 5))
+                   != SB_OK)
+            {
+                history_error(err, "MemoryError", "out of memory");
+                rc = -1;
+            }
+
+            break;
+        }
     }
 
     sqlite3_reset(stmt);
@@ -283,7 +318,67 @@ history_output_page(history_page_t *page, sqlite3_stmt *stmt, int64_t *after,
 }
 
 
-/* Are the runs of both streams known? */
+static uint64_t
+history_run_number(sb_str_t *runs)
+{
+    uint64_t  v;
+    unsigned  shift, c;
+
+    v = 0;
+
+    for (shift = 0; runs->len && shift < 64; shift += 7) {
+        c = (unsigned char) runs->data[0];
+        runs->data++;
+        runs->len--;
+        v |= (uint64_t) (c & 0x7f) << shift;
+
+        if (c < 0x80) {
+            break;
+        }
+    }
+
+    return v;
+}
+
+
+/* The runs of a row that holds many, one by one; false: no more is wanted. */
+static bool
+history_output_runs(history_page_t *page, history_piece_pt piece, void *data)
+{
+    bool      is_stderr;
+    size_t    n;
+    uint64_t  v;
+    sb_str_t  runs, *from, streams[2];
+
+    is_stderr = page->pieces[0].is_stderr;
+    n = page->pieces[0].len;
+    streams[is_stderr] = sb_str(page->bytes.data, n);
+    streams[!is_stderr] = sb_str(page->bytes.data + n, page->bytes.len - n);
+    runs = sb_str(page->runs.data, page->runs.len);
+
+    while (runs.len) {
+        v = history_run_number(&runs);
+        (void) history_run_number(&runs);
+
+        is_stderr = v & 1;
+        from = &streams[is_stderr];
+        n = v / 2 < from->len ? (size_t) (v / 2) : from->len;
+
+        if (n && !piece(data, sb_str(from->data, n), is_stderr,
+                        page->pieces[0].plain))
+        {
+            return false;
+        }
+
+        from->data += n;
+        from->len -= n;
+    }
+
+    return true;
+}
+
+
+/* Are the runs of both streams known?  2: some rows hold many. */
 static int
 history_output_ordered(sqlite3 *db, const char *id, history_error_t *err)
 {
@@ -300,7 +395,22 @@ history_output_ordered(sqlite3 *db, const char *id, history_error_t *err)
     rc = history_step(stmt, err);
     sqlite3_finalize(stmt);
 
-    return rc;
+    if (rc != 1) {
+        return rc;
+    }
+
+    /* files of an older build have no such column */
+    stmt = history_prepare(db, "SELECT 1 FROM"
+                               " pragma_table_info('gateway_output')"
+                               " WHERE name = 'runs'", err);
+    if (stmt == NULL) {
+        return -1;
+    }
+
+    rc = history_step(stmt, err);
+    sqlite3_finalize(stmt);
+
+    return rc == -1 ? -1 : rc + 1;
 }
 
 
@@ -325,7 +435,7 @@ history_query_output(sqlite3 *db, const char *id, const char *stream,
             return -1;
         }
 
-        sql = history_both_streams;
+        sql = rc == 2 ? history_many_runs : history_both_streams;
 
         if (rc == 0) {
             sql = history_stored;
@@ -341,6 +451,7 @@ history_query_output(sqlite3 *db, const char *id, const char *stream,
     }
 
     page->bytes.max = HISTORY_JSON_MAX;
+    page->runs.max = HISTORY_JSON_MAX;
 
     stmt = history_prepare(db, sql, err);
     if (stmt == NULL) {
@@ -361,6 +472,18 @@ history_query_output(sqlite3 *db, const char *id, const char *stream,
     {
         p = page->bytes.data;
 
+        if (page->runs.len) {
+
+            if (skip > 0) {
+                skip--;
+
+            } else {
+                more = history_output_runs(page, piece, data);
+            }
+
+            continue;
+        }
+
         for (size_t i = 0; i < page->n && more; i++) {
             if (skip > 0) {
                 skip--;
@@ -377,6 +500,7 @@ history_query_output(sqlite3 *db, const char *id, const char *stream,
 
     sqlite3_finalize(stmt);
     sb_buf_free(&page->bytes);
+    sb_buf_free(&page->runs);
     free(page);
 
     return !more ? 0 : rc;

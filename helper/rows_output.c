@@ -14,6 +14,21 @@
 /* Chunks named by one change row at most (the SDK's own limit). */
 #define ROWS_CHANGE_CHUNKS  256
 
+/* Of an operation: so many rows for one run each, then those that are shorter
+ * than so many bytes share rows. */
+#define ROWS_PLAIN   64
+#define ROWS_SHORT   1024
+#define ROWS_NUMBER  10         /* bytes of a number in `runs` at most */
+
+typedef struct {
+    int       stream;           /* -1: none open */
+    int64_t   index;
+    size_t    offset;
+    size_t    len;
+    uint64_t  at_us;
+    uint64_t  cursor;
+} rows_run_t;
+
 typedef struct {
     store_db_t  *db;
     rows_op_t   *op;
@@ -24,14 +39,16 @@ typedef struct {
         uint64_t  at_us;        /* of its first byte */
     }            chunk[2];
 
+    rows_run_t   run;           /* open */
+
     struct {
-        int       stream;       /* -1: none open */
-        int64_t   index;
-        size_t    offset;
-        size_t    len;
-        uint64_t  at_us;
-        uint64_t  cursor;
-    }            run;
+        rows_run_t  run;        /* of all of them */
+        int64_t     other_index;
+        size_t      other_offset;
+        uint64_t    last_us;
+        size_t      len;        /* 0: none open */
+        uint8_t     runs[4096];
+    }            mix;
 
     sb_buf_t     names;         /* "stdout:0,stderr:0,..." */
     unsigned     nnames;
@@ -41,25 +58,96 @@ static const char  *rows_streams[] = { "stdout", "stderr" };
 
 
 static void
-rows_run_end(rows_out_t *o)
+rows_run_row(rows_out_t *o, const rows_run_t *r)
 {
     bulk_t  *b;
-
-    if (o->run.stream == -1) {
-        return;
-    }
 
     b = o->db->bulk;
 
     bulk_row(b, BULK_RUN);
     bulk_id(b, o->op->id);
     bulk_int(b, o->op->ord++);
-    bulk_static(b, rows_streams[o->run.stream]);
-    bulk_int(b, o->run.index);
-    bulk_int(b, (int64_t) o->run.offset);
-    bulk_int(b, (int64_t) o->run.len);
-    bulk_time(b, o->run.at_us);
-    bulk_int(b, (int64_t) o->run.cursor);
+    bulk_static(b, rows_streams[r->stream]);
+    bulk_int(b, r->index);
+    bulk_int(b, (int64_t) r->offset);
+    bulk_int(b, (int64_t) r->len);
+    bulk_time(b, r->at_us);
+    bulk_int(b, (int64_t) r->cursor);
+}
+
+
+static void
+rows_mix_end(rows_out_t *o)
+{
+    if (o->mix.len == 0) {
+        return;
+    }
+
+    rows_run_row(o, &o->mix.run);
+    bulk_int(o->db->bulk, o->mix.other_index);
+    bulk_int(o->db->bulk, (int64_t) o->mix.other_offset);
+    bulk_blob(o->db->bulk, o->mix.runs, o->mix.len);
+    o->mix.len = 0;
+}
+
+
+static void
+rows_mix_number(rows_out_t *o, uint64_t v)
+{
+    while (v >= 0x80) {
+        o->mix.runs[o->mix.len++] = (uint8_t) (v | 0x80);
+        v >>= 7;
+    }
+
+    o->mix.runs[o->mix.len++] = (uint8_t) v;
+}
+
+
+/* A flood of short runs: many share a row. */
+static void
+rows_mix(rows_out_t *o)
+{
+    int  other;
+
+    if (o->mix.len == 0) {
+        other = !o->run.stream;
+        o->mix.run = o->run;
+        o->mix.run.len = 0;
+        o->mix.other_index = o->op->chunk[other];
+        o->mix.other_offset = o->chunk[other].len;
+        o->mix.last_us = o->run.at_us;
+    }
+
+    rows_mix_number(o, (uint64_t) o->run.len * 2 + (o->run.stream == 1));
+    rows_mix_number(o, o->run.at_us > o->mix.last_us
+                       ? o->run.at_us - o->mix.last_us : 0);
+
+    if (o->run.at_us > o->mix.last_us) {
+        o->mix.last_us = o->run.at_us;
+    }
+
+    o->mix.run.len += o->run.len;
+
+    if (o->mix.len + 2 * ROWS_NUMBER > sizeof(o->mix.runs)) {
+        rows_mix_end(o);
+    }
+}
+
+
+static void
+rows_run_end(rows_out_t *o)
+{
+    if (o->run.stream == -1) {
+        return;
+    }
+
+    if (o->op->ord >= ROWS_PLAIN && o->run.len < ROWS_SHORT) {
+        rows_mix(o);
+
+    } else {
+        rows_mix_end(o);
+        rows_run_row(o, &o->run);
+    }
 
     o->run.stream = -1;
 }
@@ -103,6 +191,7 @@ rows_chunk_end(rows_out_t *o, int stream)
         return SQLITE_OK;
     }
 
+    rows_mix_end(o);
     b = o->db->bulk;
 
     bulk_row(b, BULK_CHUNK);
@@ -239,6 +328,7 @@ rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
             o->chunk[0].len = 0;
             o->chunk[1].len = 0;
             o->run.stream = -1;
+            o->mix.len = 0;
             o->nnames = 0;
             memset(&o->names, 0, sizeof(o->names));
             o->names.max = ROWS_CHANGE_CHUNKS * 32;

@@ -165,6 +165,9 @@ static const char  schema_gateway[] =
         "length INTEGER NOT NULL,"
         "at TEXT NOT NULL,"
         "cursor INTEGER NOT NULL,"
+        "other_index INTEGER,"
+        "other_offset INTEGER,"
+        "runs BLOB,"
         "PRIMARY KEY(event_id, ord)) WITHOUT ROWID;"
 
     "create table if not exists gateway_folded("
@@ -236,6 +239,40 @@ schema_create(sqlite3 *db)
     }
 
     return sqlite3_exec(db, schema_gateway, NULL, NULL, NULL);
+}
+
+
+int
+schema_upgrade(sqlite3 *db)
+{
+    int            rc;
+    bool           old;
+    sqlite3_stmt  *st;
+
+    rc = sqlite3_prepare_v2(db, "select 1 where exists(select 1 from"
+                            " pragma_table_info('gateway_output')) and not"
+                            " exists(select 1 from"
+                            " pragma_table_info('gateway_output') where"
+                            " name = 'runs')", -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    rc = sqlite3_step(st);
+    old = rc == SQLITE_ROW;
+    (void) sqlite3_finalize(st);
+
+    if (!old) {
+        return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    }
+
+    return sqlite3_exec(db, "begin immediate;"
+                        "alter table gateway_output add column other_index"
+                        " INTEGER;"
+                        "alter table gateway_output add column other_offset"
+                        " INTEGER;"
+                        "alter table gateway_output add column runs BLOB;"
+                        "commit", NULL, NULL, NULL);
 }
 
 

@@ -40,7 +40,13 @@
  * gateway_output    order and time of output over both streams: row `ord`
  *                   (from 0, gap-free) is a run of `length` bytes at `offset`
  *                   of chunk (stream, chunk_index) of command_output_chunks;
- *                   `at` when the first byte of it passed
+ *                   `at` when the first byte of it passed.  With `runs` the
+ *                   row holds many short runs of both streams: `length` bytes
+ *                   in all, those of the other stream from chunk other_index
+ *                   at other_offset on; for each run two numbers of 7 bits a
+ *                   byte, the lowest first, the top bit tells that more
+ *                   follow: length * 2 + (1: stderr), microseconds since the
+ *                   run before
  * gateway_folded    polls counted into an event instead of having rows
  * gateway_gaps      what a gateway.gap event says: operations and output bytes
  *                   lost between from_at and to_at
@@ -56,6 +62,9 @@
 /* Creates all tables and indexes that are missing and sets user_version; to be
  * called inside a transaction.  Returns an SQLite code. */
 int schema_create(sqlite3 *db);
+
+/* Brings our tables of an older build to what they are today. */
+int schema_upgrade(sqlite3 *db);
 
 typedef struct {
     const char  *sandbox;       /* id, as upstream names it */

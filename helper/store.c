@@ -361,6 +361,10 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
     }
 
     if (*rc == SQLITE_OK) {
+        *rc = schema_upgrade(db->db);
+    }
+
+    if (*rc == SQLITE_OK) {
         (void) sqlite3_busy_timeout(db->db, STORE_BUSY_MS);
         (void) sqlite3_wal_hook(db->db, store_wal, db);
         *rc = bulk_attach(s->bulk, db->db);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "history_query.h"
 #include "store_place.h"
 
 
@@ -246,6 +247,107 @@ test_chunks(void **state)
     is("s1", "select group_concat(length, ' ') from (select length from"
        " gateway_output where ord > 8 order by ord)",
        "500 500 500 500 500 500 500 500 500 500");
+}
+
+
+typedef struct {
+    char    text[65536];
+    size_t  n;
+} flood_t;
+
+
+/* Upper case: it came on stderr. */
+static bool
+flood_piece(void *data, sb_str_t s, bool is_stderr, bool plain)
+{
+    size_t    i;
+    flood_t  *got = data;
+
+    assert_true(plain);
+
+    for (i = 0; i < s.len; i++) {
+        assert_true(got->n < sizeof(got->text));
+        got->text[got->n++] = (char) (s.data[i] - (is_stderr ? 32 : 0));
+    }
+
+    return true;
+}
+
+
+/* What a reader gets of an operation, both streams in order. */
+static void
+flood_read(flood_t *got)
+{
+    char             path[512], id[64];
+    sqlite3         *db;
+    history_error_t  err;
+
+    got->n = 0;
+    (void) snprintf(id, sizeof(id), "%s",
+                    ask("s1", "select event_id from history_events"));
+    (void) store_dir_path(path, sizeof(path), p.history, "s1");
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL),
+                     SQLITE_OK);
+    assert_int_equal(history_query_output(db, id, NULL, -1, flood_piece, got,
+                                          &err), 1);
+    (void) sqlite3_close(db);
+}
+
+
+/* Pieces of a byte, one stream after the other: few rows, order kept; also in a
+ * file of the build before. */
+static void
+test_C162_flood(void **state)
+{
+    char             want[40000], c;
+    size_t           i;
+    static flood_t   got;
+
+    (void) state;
+
+    seen("s1");
+    begin(1, "command.execute", "s1", 0);
+    put();
+    go();
+
+    stop();
+    {
+        char      path[512];
+        sqlite3  *db;
+
+        (void) store_dir_path(path, sizeof(path), p.history, "s1");
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db,
+                "alter table gateway_output drop column runs;"
+                "alter table gateway_output drop column other_offset;"
+                "alter table gateway_output drop column other_index;",
+                NULL, NULL, NULL), SQLITE_OK);
+        (void) sqlite3_close(db);
+    }
+    start(STORE_HANDLES);
+
+    for (i = 0; i < sizeof(want); i++) {
+        c = (char) ('a' + i * 7 % 26);
+        want[i] = (char) (i % 3 == 1 ? c - 32 : c);
+        output(1, i % 3 == 1, &c, 1, i);
+
+        if (i % 15000 == 14999) {
+            go();
+        }
+    }
+
+    end(1, "succeeded", 200, 90000);
+    put();
+    go();
+
+    is("s1", "select sum(length) || ' ' || (count(*) < 100) from"
+       " gateway_output", "40000 1");
+    is("s1", "select max(ord) + 1 = count(*) from gateway_output", "1");
+    is("s1", "select sum(length(runs)) < 120000 from gateway_output", "1");
+
+    flood_read(&got);
+    assert_int_equal(got.n, sizeof(want));
+    assert_memory_equal(got.text, want, sizeof(want));
 }
 
 
@@ -769,6 +871,7 @@ main(int argc, char **argv)
         store_case(test_row),
         store_case(test_row_in_pieces),
         store_case(test_chunks),
+        store_case(test_C162_flood),
         store_case(test_files),
         store_case(test_bad_text),
         store_case(test_result_null),
