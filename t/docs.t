@@ -96,7 +96,7 @@ for my $name (sort keys %ours) {
 # options of sandbox-runtime
 
 my ($usage) = text('standalone/runtime/runtime_main.c') =~ /"sandbox-runtime: (.*?)";/s;
-my ($synopsis) = text('docs/runtime.md') =~ /^    sandbox-runtime (.*)$/m;
+my ($synopsis) = text('docs/runtime.md') =~ /^    sandbox-runtime (.*\n(?:     +.*\n)*)/m;
 my %listed = map { $_ => 1 } $synopsis =~ /--[a-z-]+/g;
 unlike_list([ grep { !/^--(?:version|help)$/ && !delete $listed{$_} }
               $usage =~ /--[a-z-]+/g ],
