@@ -15,7 +15,9 @@ use JSON::PP;
 use Test::More;
 
 use LocalRuntime;
+use SandboxHttp;
 use SandboxProcess;
+use SandboxWs;
 
 my $rt = LocalRuntime->start('--grace=0');
 my $box = $rt->create;
@@ -302,6 +304,49 @@ is(said(execd(POST => '/session/nope/run', { command => 'x', cwd => '/no' })),
    '400 INVALID_REQUEST_BODY', 'the directory is looked at first');
 is(said(execd(POST => '/code', '{"code":"x","context":5}')),
    '400 INVALID_REQUEST_BODY', 'a context that is none');
+
+
+
+# --- terminals ------------------------------------------------------------------------
+
+my $pty = execd(POST => '/pty', 'null')->json->{session_id};
+ok($pty, 'a terminal of null');
+
+sub terminal {
+    return SandboxWs->open(target => "/pty/$pty/ws", @_,
+        conn => SandboxHttp->connect(port => $rt->port($box)));
+}
+
+is(terminal(key => 'short')->status, 400, 'a key that is none');
+
+my $ws = terminal();
+is($ws->status, 101, 'opened');
+$ws->recv_until(sub { $_[0]{payload} =~ /# $/ });
+
+# what is no JSON, or more than that, is passed over; the answer to the last
+# shows that nothing came before it
+for ([ 'null', 'INVALID_FRAME' ], [ '{}', 'INVALID_FRAME' ],
+     [ '{"type":"ping"}{"type":"ping"}', 'last' ], [ 'junk', 'last' ],
+     [ '5', 'last' ], [ '{"type":5}', 'last' ], [ '', 'last' ])
+{
+    my ($text, $want) = @$_;
+    $ws->send(1, $text);
+    $ws->send(1, '{"type":"last"}');
+    my ($first) = $ws->recv_until(sub { 1 });
+    is($first->{payload} =~ /frame type \\"last/ ? 'last'
+       : JSON::PP->new->decode($first->{payload})->{code}, $want,
+       "frame '$text'");
+    $ws->recv if $want ne 'last';
+}
+
+$ws->send(1, '{"type":"resize","cols":70000,"rows":5}');
+$ws->send(2, "\0stty size\n");
+my $seen = '';
+$ws->recv_until(sub { $seen .= $_[0]{payload}; $seen =~ /size.*5 4464.*# $/s });
+like($seen, qr/size.*\b5 4464\r\n/s, 'a width is taken modulo 65536');
+$ws->send(2, "\0exit\n");
+ok((grep { $_->{payload} =~ /"exit_code":0/ }
+    $ws->recv_until(sub { $_[0]{op} == 8 })), 'it exits');
 
 is($rt->complaints, '', 'nothing bad in any log');
 is($rt->stop, 0, 'SIGTERM');

@@ -425,7 +425,8 @@ rt_pty_create(rt_req_t *r)
     doc = rt_go_parse(sb_str(r->body.data, r->body.len), &empty);
 
     if ((doc == NULL && !empty)
-        || (doc != NULL && (sb_jdoc_root(doc)->kind != SB_JSON_OPEN_OBJECT
+        || (doc != NULL && ((sb_jdoc_root(doc)->kind != SB_JSON_OPEN_OBJECT
+                             && sb_jdoc_root(doc)->kind != SB_JSON_NULL)
             || rt_go_str(sb_jdoc_root(doc), "cwd", &cwd) < 0
             || rt_go_str(sb_jdoc_root(doc), "command", &command) < 0)))
     {

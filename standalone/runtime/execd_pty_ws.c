@@ -139,14 +139,15 @@ rt_pty_text(rt_pty_ws_t *w, const char *p, size_t n)
     sb_jdoc_t      *doc;
     const sb_jv_t  *root;
 
-    doc = rt_go_parse(sb_str(p, n), NULL);
+    doc = rt_go_parse_all(sb_str(p, n));
     root = doc ? sb_jdoc_root(doc) : NULL;
     type = value = sb_lit("");
     cols = rows = 0;
     memset(&b, 0, sizeof(b));
     b.max = 256;
 
-    if (root == NULL || root->kind != SB_JSON_OPEN_OBJECT
+    if (root == NULL
+        || (root->kind != SB_JSON_OPEN_OBJECT && root->kind != SB_JSON_NULL)
         || rt_go_str(root, "type", &type) < 0
         || rt_go_int(root, "cols", &cols) < 0
         || rt_go_int(root, "rows", &rows) < 0)
@@ -166,7 +167,7 @@ rt_pty_text(rt_pty_ws_t *w, const char *p, size_t n)
         }
 
     } else if (sb_eq(type, sb_lit("resize"))) {
-        if (cols > 0 && rows > 0 && cols < 65536 && rows < 65536) {
+        if (cols > 0 && rows > 0) {
             rt_pty_resize(w->s, (unsigned short) cols,
                           (unsigned short) rows);
         }

@@ -55,6 +55,19 @@ rt_has_token(const char *list, const char *token)
 }
 
 
+/* Sixteen bytes in base64. */
+
+static bool
+rt_is_challenge(const char *key)
+{
+    static const char  digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "abcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    return key != NULL && strspn(key, digits) == 22
+           && strcmp(key + 22, "==") == 0;
+}
+
+
 bool
 rt_is_websocket(const rt_req_t *r)
 {
@@ -65,7 +78,7 @@ rt_is_websocket(const rt_req_t *r)
     return strcmp(r->method, "GET") == 0
            && rt_has_token(rt_header(r, "Upgrade"), "websocket")
            && rt_has_token(rt_header(r, "Connection"), "upgrade")
-           && rt_header(r, "Sec-WebSocket-Key") != NULL
+           && rt_is_challenge(rt_header(r, "Sec-WebSocket-Key"))
            && version != NULL && strcmp(version, "13") == 0;
 }
 
