@@ -113,7 +113,11 @@ api_asks(sb_buf_t *b, ask_t *ask)
         { "helper_questions_refused_total", "counter", "questions refused "
           "because too many were open", n.refused },
         { "connections_limit", "gauge", "connections of workers that are taken",
-          SERVER_CONNS }
+          SERVER_CONNS },
+        { "upstream_requests_limit", "gauge", "of the helper's own that may "
+          "wait", FETCH_QUEUE },
+        { "detached_limit", "gauge", "commands that are followed at most",
+          INFLIGHT_DETACHED }
     };
 
     rc = SB_OK;

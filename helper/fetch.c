@@ -1,6 +1,7 @@
 #include "fetch.h"
 
 #include "log.h"
+#include "stats.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -170,6 +171,7 @@ fetch_body(char *p, size_t size, size_t n, void *data)
 static void
 fetch_failed(fetch_job_t *job, const char *why)
 {
+    stats_add(STATS_FETCH_FAILED, 1);
     job->answer.status = 0;
     job->answer.body.len = 0;
     (void) sb_buf_add(&job->answer.body, why, strlen(why));
@@ -325,6 +327,7 @@ fetch_thread(void *data)
         job = f->queue;
         f->queue = job->next;
         f->queued--;
+        stats_set(STATS_FETCH_WAITING, f->queued);
 
         if (f->queue == NULL) {
             f->queue_last = &f->queue;
@@ -434,6 +437,7 @@ fetch_queue(fetch_t *f, sb_str_t target, bool waited, sb_rc_t *rc)
 
     /* answers that nobody has taken yet count too */
     if (f->queued + f->nanswers >= FETCH_QUEUE) {
+        stats_add(STATS_FETCH_REFUSED, 1);
         pthread_mutex_unlock(&f->lock);
         fetch_job_free(job);
         *rc = SB_LIMIT;
@@ -452,6 +456,7 @@ fetch_push(fetch_t *f, fetch_job_t *job)
     *f->queue_last = job;
     f->queue_last = &job->next;
     f->queued++;
+    stats_set(STATS_FETCH_WAITING, f->queued);
     pthread_cond_signal(&f->work);
 }
 

@@ -117,6 +117,7 @@ server_accept(server_t *s)
         }
 
         if (s->nconns >= SERVER_CONNS) {
+            stats_add(STATS_CONNECTIONS_REFUSED, 1);
             log_minutely(LOG_ERROR, "more than %d connections, one is refused",
                          SERVER_CONNS);
             close(fd);

@@ -33,6 +33,14 @@
     X(JOURNAL_FAILING, gauge, "journal_failing",                             \
       "1: the last append failed, records are refused")                      \
     X(CONNECTIONS, gauge, "connections", "connections of workers")           \
+    X(CONNECTIONS_REFUSED, counter, "connections_refused_total",             \
+      "connections refused because there were too many")                     \
+    X(FETCH_WAITING, gauge, "upstream_requests_waiting",                     \
+      "requests of the helper's own to upstream that wait")                  \
+    X(FETCH_REFUSED, counter, "upstream_requests_refused_total",             \
+      "such requests that found no room")                                    \
+    X(FETCH_FAILED, counter, "upstream_requests_failed_total",               \
+      "such requests without an answer")                                     \
     X(OPERATIONS, gauge, "operations", "operations begun and not ended")     \
     X(DETACHED, gauge, "detached",                                           \
       "commands followed that go on without their request")                  \

@@ -5,7 +5,7 @@
  */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 #define NGX_HTTP_SANDBOX_DRAIN  (100 * 1024 * 1024)
@@ -83,6 +83,7 @@ ngx_http_sandbox_drain_recv(ngx_connection_t *c, u_char *buf, size_t size)
     d = cln->data;
 
     if (d->left <= 0) {
+        ngx_http_sandbox_metric_add(BODIES_CLOSED, 1);
         ngx_log_error(NGX_LOG_INFO, c->log, 0,
                       "the body of a refused request is longer than %d bytes, "
                       "closing", NGX_HTTP_SANDBOX_DRAIN);

@@ -5,7 +5,6 @@
 #include "ngx_http_sandbox_metrics.h"
 
 
-#define NGX_HTTP_SANDBOX_FETCHES     64
 #define NGX_HTTP_SANDBOX_FETCH_TIME  10000
 
 

@@ -8,6 +8,10 @@
 #include "ngx_http_sandbox_link.h"
 
 
+/* open at once, of a worker */
+#define NGX_HTTP_SANDBOX_FETCHES  64
+
+
 void ngx_http_sandbox_fetch_init(ngx_http_sandbox_link_t *bulk,
     ngx_log_t *log);
 /* A FETCHED frame has come. */

@@ -40,6 +40,8 @@ typedef enum {
       "operations that passed without a record, each in a gap row")           \
     X(OUTPUT_LOST, "output_lost_bytes_total",                                 \
       "output that found no room in the queue")                               \
+    X(OUTPUT_DROPPED, "output_dropped_bytes_total",                           \
+      "output beyond sandbox_capture_limit, told in its record")              \
     X(ENDS_SHORT, "ends_shortened_total",                                     \
       "ends without details because the queue was full")                      \
     X(AUTH_FAILURES, "auth_failures_total",                                   \
@@ -48,6 +50,12 @@ typedef enum {
       "requests for the console API")                                         \
     X(API_CUT, "console_api_cut_total",                                       \
       "answers of the console API that broke off")                            \
+    X(ENDPOINTS_EVICTED, "endpoint_zone_evicted_total",                       \
+      "sandboxes whose addresses made room in sandbox_endpoint_zone")         \
+    X(ENDPOINTS_PASSED, "endpoints_unchanged_total",                          \
+      "endpoints answers that could not be rewritten and passed")             \
+    X(BODIES_CLOSED, "refused_bodies_closed_total",                           \
+      "connections closed because the body of a refusal went on")             \
     X(FETCHES, "fetches_total",                                               \
       "questions to upstream through the helper")                             \
     X(FETCHES_REFUSED, "fetches_refused_total",                               \

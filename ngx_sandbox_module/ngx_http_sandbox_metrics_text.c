@@ -3,6 +3,7 @@
 
 #include "ngx_http_sandbox_api.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_fetch.h"
 
 
 #define NGX_HTTP_SANDBOX_METRICS_MAX   (256 * 1024)
@@ -385,7 +386,11 @@ ngx_http_sandbox_metric_workers(sb_buf_t *b, ngx_http_sandbox_main_conf_t *mcf)
         { "endpoint_zone_used_bytes", "of the zone of learnt addresses, in "
           "whole pages", mcf->zone ? mcf->zone_size - free : 0 },
         { "endpoint_zone_limit_bytes", "sandbox_endpoint_zone",
-          mcf->zone ? mcf->zone_size : 0 }
+          mcf->zone ? mcf->zone_size : 0 },
+        { "workers_limit", "workers whose gauges are told, with those of "
+          "earlier reloads", NGX_HTTP_SANDBOX_METRIC_WORKERS },
+        { "fetches_limit", "questions to upstream, for each worker",
+          NGX_HTTP_SANDBOX_FETCHES }
     };
 
     rc = SB_OK;

@@ -50,6 +50,7 @@ ngx_http_sandbox_record_output(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t fd,
             size = sb_utf8_cut(sb_str(p, n), (size_t) room);
 
             ctx->output_dropped += n - size;
+            ngx_http_sandbox_metric_add(OUTPUT_DROPPED, n - size);
 
             /* nothing behind a cut is kept, so that there is no hole */
             ctx->captured = lcf->capture_limit;

@@ -12,6 +12,7 @@
 
 
 #include "ngx_http_sandbox_headers.h"
+#include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_port.h"
 #include "ngx_http_sandbox_metrics.h"
 

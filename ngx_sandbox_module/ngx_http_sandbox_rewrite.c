@@ -10,6 +10,7 @@
 
 
 #include "ngx_http_sandbox_rewrite.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 static ngx_int_t ngx_http_sandbox_rewrite_query(ngx_http_sandbox_ctx_t *ctx,
@@ -76,6 +77,7 @@ ngx_http_sandbox_rewrite_header(ngx_http_request_t *r,
         || !ngx_http_sandbox_rewrite_json(r))
     {
         if (changes) {
+            ngx_http_sandbox_metric_add(ENDPOINTS_PASSED, 1);
             ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                           "sandbox %s: the endpoints answer passes unchanged: "
                           "it is too long, encoded or not JSON", ctx->id_text);
@@ -314,6 +316,7 @@ ngx_http_sandbox_rewrite_unchanged(ngx_http_request_t *r,
     rw->passing = 1;
 
     if (rw->changes) {
+        ngx_http_sandbox_metric_add(ENDPOINTS_PASSED, 1);
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                       "sandbox %s: the endpoints answer passes unchanged: %s",
                       ctx->id_text, why);

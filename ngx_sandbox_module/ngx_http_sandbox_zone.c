@@ -11,6 +11,7 @@
 
 
 #include "ngx_http_sandbox_zone.h"
+#include "ngx_http_sandbox_metrics.h"
 
 
 #define NGX_HTTP_SANDBOX_ZONE_LAYOUT  1
@@ -550,6 +551,7 @@ ngx_http_sandbox_zone_alloc(ngx_http_sandbox_zone_t *zone, size_t size,
         }
 
         ngx_http_sandbox_zone_evict(zone, sn);
+        ngx_http_sandbox_metric_add(ENDPOINTS_EVICTED, 1);
     }
 }
 

@@ -73,6 +73,53 @@ for (['SB_F_', 'Types'], ['SB_T_', 'Fields']) {
     is_deeply(\%have, \%want, "$title of docs/frames.md are those of it");
 }
 
+# the bounds: what sets them, what tells of them and what tests them is there
+
+my ($bounds) = $directives =~ /^## Bounds\n(.*)\z/ms;
+my ($flags, $counted) = (text('helper/options.c'), join '', map { text($_) }
+    qw(helper/stats.h helper/stats.c helper/api_metrics.c
+       ngx_sandbox_module/ngx_http_sandbox_metrics.h
+       ngx_sandbox_module/ngx_http_sandbox_metrics_text.c));
+my @bounds = grep { /^\| (?!what|---)/ } split /\n/, $bounds;
+my %bounded;
+
+cmp_ok(scalar @bounds, '>', 15, 'docs/directives.md has bounds');
+
+for (@bounds) {
+    my (undef, $what, $by, $default, $then, $metric, $test) = split / *\| */;
+
+    my ($name) = $by =~ /^`(\S+)`$/;
+    my $flag = ($name // '') =~ s/^--//r;
+    $bounded{ $name // '' } = 1;
+    ok($by eq 'fixed' || $directive{ $name // '' } || $flags =~ /"$flag", required/,
+       "$what: $by sets it");
+    ok(length $default && length $then, 'default and what then happens');
+    unlike_list([ grep { $counted !~ /"$_"/ } $metric =~ /`(\w+)`/g ],
+                'its metrics are told');
+    ok($metric =~ /`/ && $test =~ /^`(\S+)`$/ && -e "$root/$1",
+       "it is tested in $test");
+    my ($file) = $test =~ /`(.*)`/;
+    like(text($file), qr/\b$name\b/, 'which names it')
+        if $directive{ $name // '' };
+}
+
+unlike_list([ grep { !$bounded{$_} }
+              grep { /_(?:queue|zone|limit|timeout|questions)$/ } keys %directive ],
+            'every directive that bounds something is among them');
+
+# the routes of docs/console-api.md are those of the tables
+
+my $console = text('docs/console-api.md');
+my ($listed_routes) = $console =~ /^## Routes\n(.*?)^## /ms;
+my %doc_routes = map { $_ => 1 } $listed_routes =~ /^\| `([A-Z]+ [^`]+)` \|/mg;
+my %code_routes = map { $_ => 1 } grep { !/^\*/ } map { s/", "/ /r }
+    text('ngx_sandbox_module/ngx_http_sandbox_api_routes.c')
+        =~ /\{ "([A-Z]+", "[^"]+)",/g,
+    text('helper/api.c') =~ /\{ "([A-Z]+", "[^"]+)",/g;
+
+is_deeply(\%doc_routes, \%code_routes,
+          'docs/console-api.md lists the routes that there are');
+
 # what docs/history.md says of our tables, but for those of the helper's own
 
 my ($schema, $history) = (text('helper/schema.c'), text('docs/history.md'));
@@ -109,7 +156,7 @@ for my $file ('README.md', 'docs/directives.md', 'docs/operations.md',
 {
     my $text = text($file);
     my %named = map { $_ => 1 } $text =~ /(?<![\w\$.\/-])(sandbox_[a-z_]+)(?![\w.])/g;
-    delete @named{ qw(sandbox_tls) };       # a TLS session cache
+    delete @named{ qw(sandbox_tls sandbox_gateway_) };   # a cache, metrics
     unlike_list([ grep { !$directive{$_} && !$variable{$_} } keys %named ],
                 "$file names no directive that is not there");
 

@@ -148,6 +148,9 @@ sub take {
         my $q = delete $self->{open}{"$c $f->{seq}"};
         $self->say("cancel $q->{name} $q->{sent}") if $q;
 
+    } elsif ($type eq 'FETCH') {
+        $self->say("fetch $f->{TARGET}");       # and no answer
+
     } elsif ($f->{seq}) {
         $c->send(frame('ACK', $f->{seq}, 0));
     }
@@ -216,6 +219,7 @@ sub do_wait { $_[0]->piece($_[1], 'first ') }
 sub do_cut { $_[0]->piece($_[1], 'half'); $_[0]->cancel($_[1]) }
 sub do_no { $_[0]->cancel($_[1]) }
 sub do_leave { $_[0]->piece($_[1], 'half') if $_[1]{n}; $_[0]->close_all }
+sub do_metrics { $_[0]->piece($_[1], '', last => 1) }
 sub do_silent { }
 sub do_stall { $_[0]->piece($_[1], 'half') }
 sub do_greedy { $_[0]->piece($_[1], 'x' x $_) for 4, 40000 }
