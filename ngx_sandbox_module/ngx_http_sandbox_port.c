@@ -14,7 +14,6 @@
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_port.h"
-#include "ngx_http_sandbox_metrics.h"
 
 
 static ngx_int_t ngx_http_sandbox_port_ticket(ngx_http_request_t *r,

@@ -86,6 +86,8 @@ my %row = (
         bad => [ [ 'NAME /tmp;', qr/remove sandbox_data and sandbox_history_path/ ] ] },
     sandbox_history_sync => { good => 'full', effect => 'helper-exec.t',
         bad => [ [ 'NAME often;', qr/must be normal or full/ ] ] },
+    sandbox_history_lag => { good => '10s', effect => 'helper-exec.t', bad => [
+        [ 'NAME 2h;', qr/must be 1s to 1h/ ] ] },
     sandbox_queue => { good => '2m', effect => 'abort.t', bad => [
         [ 'NAME 512k;', qr/at least 1m/ ], [ 'NAME x;', qr/invalid value/ ] ] },
     sandbox_api_questions => { good => '7', effect => 'console-api.t', bad => [

@@ -104,7 +104,7 @@ for (@bounds) {
 }
 
 unlike_list([ grep { !$bounded{$_} }
-              grep { /_(?:queue|zone|limit|timeout|questions)$/ } keys %directive ],
+              grep { /_(?:queue|zone|limit|timeout|questions|lag)$/ } keys %directive ],
             'every directive that bounds something is among them');
 
 # the routes of docs/console-api.md are those of the tables
