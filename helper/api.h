@@ -14,7 +14,6 @@
 
 #define API_UPSTREAM_US    5000000u     /* how long upstream's answer counts */
 #define API_UPSTREAM_MS    1500         /* that it has for it */
-#define API_LAG_US         5000000u     /* more is "degraded" */
 
 typedef struct {
     const options_t  *options;

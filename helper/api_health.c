@@ -94,7 +94,7 @@ api_health_text(const ask_question_t *q, sb_buf_t *b)
 
     failing = stats_get(STATS_JOURNAL_FAILING) != 0;
     lag = stats_lag_us(sb_now_us());
-    late = lag > API_LAG_US;
+    late = lag > api->options->lag_us;
     bad = strcmp(word, "unreachable") == 0 || strcmp(word, "failing") == 0;
 
     rc = sb_buf_printf(b, "{\"status\":\"%s\",\"helper\":{\"isolation\":\"%s\","
