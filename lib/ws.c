@@ -3,10 +3,10 @@
 
 
 #define SB_WS_CONTINUATION  0x0
-#define SB_WS_TEXT          0x1
-#define SB_WS_BINARY        0x2
 #define SB_WS_CLOSE         0x8
 #define SB_WS_PONG          0xa
+
+#define SB_WS_PLAIN         1024    /* bytes unmasked at a time */
 
 
 static unsigned
@@ -98,6 +98,7 @@ sb_ws_head(sb_ws_t *ws)
         ws->opcode = ws->frame_opcode;
         ws->text_len = 0;
         ws->text_cut = false;
+        ws->at = 0;
     }
 }
 
@@ -135,6 +136,10 @@ sb_ws_message(sb_ws_t *ws)
         sb_jdoc_free(doc);
     }
 
+    if (ws->message) {
+        ws->message(ws->ctx, ws);
+    }
+
     ws->opcode = 0;
 }
 
@@ -157,6 +162,33 @@ static uint8_t
 sb_ws_byte(const sb_ws_t *ws, uint8_t c, uint64_t offset)
 {
     return ws->masked ? c ^ ws->mask[offset & 3] : c;
+}
+
+
+/* Hands payload on, without its mask. */
+static void
+sb_ws_data(sb_ws_t *ws, const uint8_t *p, size_t n)
+{
+    size_t    i, size;
+    uint8_t   plain[SB_WS_PLAIN];
+    uint64_t  offset;
+
+    if (!ws->masked) {
+        ws->data(ws->ctx, ws, ws->at, p, n);
+        ws->at += n;
+        return;
+    }
+
+    for (offset = ws->offset; n; n -= size, p += size, offset += size) {
+        size = n < sizeof(plain) ? n : sizeof(plain);
+
+        for (i = 0; i < size; i++) {
+            plain[i] = sb_ws_byte(ws, p[i], offset + i);
+        }
+
+        ws->data(ws->ctx, ws, ws->at, plain, size);
+        ws->at += size;
+    }
 }
 
 
@@ -192,6 +224,10 @@ sb_ws_payload(sb_ws_t *ws, const uint8_t *p, size_t n)
             ws->text[ws->text_len++] =
                                 (char) sb_ws_byte(ws, p[i], ws->offset + i);
         }
+    }
+
+    if (ws->data && !(ws->frame_opcode & 0x8) && n) {
+        sb_ws_data(ws, p, n);
     }
 
     ws->offset += n;

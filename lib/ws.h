@@ -11,7 +11,17 @@
 
 #define SB_WS_TEXT_MAX  4096
 
-typedef struct {
+typedef struct sb_ws_s  sb_ws_t;
+
+struct sb_ws_s {
+    /* set by the caller, or NULL: payload of text and binary messages without
+     * its mask, in pieces, `at` bytes into the message; and its end, when
+     * `text` holds what a text message said */
+    void    (*data)(void *ctx, const sb_ws_t *ws, uint64_t at,
+                    const uint8_t *p, size_t n);
+    void    (*message)(void *ctx, const sb_ws_t *ws);
+    void     *ctx;
+
     /* set by the reader */
     uint64_t  frames;
     uint64_t  messages;         /* text and binary ones that are complete */
@@ -37,11 +47,15 @@ typedef struct {
     uint64_t  offset;           /* in the frame, for the mask */
     size_t    text_len;
     bool      text_cut;
+    uint64_t  at;               /* in the message */
     char      text[SB_WS_TEXT_MAX];
-} sb_ws_t;
+};
+
+#define SB_WS_TEXT    0x1       /* opcodes */
+#define SB_WS_BINARY  0x2
 
 /*
- * Zero-initialise an sb_ws_t, then feed it what passed in one direction, in
+ * Zero-initialise an sb_ws_t (and set the callbacks), then feed it what passed in one direction, in
  * pieces of any size.  Lengths that are not the shortest possible are accepted,
  * as execd does.  After a complete text message `text` holds its first text_len
  * bytes until the next message begins.  What comes behind a close frame is not
