@@ -38,6 +38,14 @@ my $plain = $FULL ? '' : 'send_timeout 1s; keepalive_timeout 1s;'
 
 my $t = SandboxTest->new(locations => <<"EOF_CONF")->start;
         location /v1/sandboxes/buffered { $common proxy_buffering on; }
+        location /v1/sandboxes/temp {
+            $common proxy_buffering on; sendfile on; tcp_nopush on;
+            proxy_buffers 4 8k; proxy_busy_buffers_size 16k;
+        }
+        location /v1/sandboxes/gzip {
+            $common proxy_buffering on; gzip on; gzip_types *;
+            gzip_min_length 0; gzip_proxied any;
+        }
         location /v1/sandboxes/quiet {
             $common $plain proxy_read_timeout 1h;
         }
@@ -49,7 +57,7 @@ my @head = (FakeUpstream::event('init', text => 'c' x 32),
             FakeUpstream::event('ping', text => 'pong'));
 my $done = FakeUpstream::event('execution_complete', execution_time => 3);
 
-$t->sandbox($_) for qw(s1 buffered quiet brief);
+$t->sandbox($_) for qw(s1 buffered temp gzip quiet brief);
 
 
 # --- C024: events pass at once though responses are buffered --------------------------
@@ -76,6 +84,47 @@ for my $accel ('', 'X-Accel-Buffering: no', 'X-Accel-Buffering: yes') {
         $c->close;
     }
 }
+
+
+# --- C026: downloads of any size, through buffers, files and filters ------------------
+
+for my $sandbox (qw(s1 buffered temp gzip)) {
+    for my $n (1, (32 << 10) - 1, 60 << 10, (64 << 10) + 1, 100 << 10,
+               ($FULL ? 100 : 12) * $MIB)
+    {
+        my $block = join '', map { pack 'N', $_ * 2_654_435_761 % 4_294_967_296 }
+                    1 .. 16_384;
+        my $bytes = $n > length $block ? $block x ($n / length $block)
+                    . substr $block, 0, $n % length $block : substr $block, 0, $n;
+        my $got = Digest::SHA->new(256);
+        my $first = 1;
+
+        $up->script("GET /v1/sandboxes/$sandbox/proxy/44772/files/download",
+            FakeUpstream::answer(200, $bytes,
+                                 'Content-Type: application/octet-stream'));
+
+        my ($z) = Compress::Zlib::inflateInit(-WindowBits => 31);
+        my $r = $t->get("/v1/sandboxes/$sandbox/proxy/44772/files/download?path=/a",
+            timeout => 120,
+            headers => [ $sandbox eq 'gzip' ? 'Accept-Encoding: gzip' : () ],
+            on_data => sub {
+                # so slow that nginx needs its files
+                sleep 0.3 if $first && $n > $MIB;
+                $first = 0;
+                $got->add($sandbox ne 'gzip' ? $_[0]
+                          : scalar $z->inflate("$_[0]"));
+            });
+
+        is($got->hexdigest, Digest::SHA::sha256_hex($bytes),
+           "C026: $n bytes to $sandbox arrive whole");
+        is($r->header('Content-Encoding') // '', $sandbox eq 'gzip' ? 'gzip' : '',
+           'as they were to be sent');
+        is($t->record($r)->{wire}{bytes_out}, $n, 'their number is on record');
+    }
+}
+
+like($t->log_text, qr/buffered to a temporary file/,
+     'some of them by way of a file');
 
 
 # --- C027: a large download leaves no trace in memory ---------------------------------
