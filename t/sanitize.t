@@ -19,7 +19,8 @@ use RunProgram qw(run_program);
 use SanitizerBuild;
 
 my @tests = qw(sanity record routes ambiguous stream upload websocket abort
-               endpoints-answer headers helper journal-full real history-cli);
+               endpoints-answer headers journal-full real history-cli
+               console-api);
 
 SanitizerBuild::built()
     or plan(skip_all => 'needs the build with sanitizers: make san');
