@@ -140,7 +140,9 @@ my $API = '/console/api/v1';
 
 # --- with a scripted helper -------------------------------------------------
 
+my $h2 = SandboxProcess::free_port();
 my $t = SandboxTest->new(helper => 0, http => 'sandbox_api_questions 4;',
+    server => "listen 127.0.0.1:$h2 http2;",
     api => 'send_timeout 2s;',
     locations => <<'EOF',
 location /fast/ {
@@ -255,6 +257,28 @@ for (['cut', 'the helper cancels'], ['leave/1', 'the helper dies'],
     $r = $t->get("$API/$path", version => '1.0');
     is($r->{error}, 'reset', 'HTTP/1.0 sees a reset');
 }
+
+# over HTTP/2, with curl: status, size, and 92 for a stream that was reset
+
+sub h2 {
+    my $path = shift;
+
+    my @command = ('curl', '-s', '--http2-prior-knowledge', '-o', '/dev/null',
+        '-w', '%{http_version} %{http_code} %{size_download}',
+        '-H', '@' . "$dir/etc/header", "http://127.0.0.1:$h2$API/$path");
+    ready($t);
+    open my $curl, '-|', @command or die "curl: $!\n";
+    my $said = join '', <$curl>;
+    close $curl;
+
+    return $said . ' ' . ($? >> 8);
+}
+
+SandboxTest::write_file("$dir/etc/header", $t->credential . "\n");
+is(h2('bytes/300000'), '2 200 300000 0', 'HTTP/2: a long answer');
+is(h2('no'), '2 503 ' . length($t->get("$API/no")->content) . ' 0',
+   'HTTP/2: none is 503');
+like(h2($_), qr/ 92$/, "HTTP/2: $_ resets the stream") for 'cut', 'leave/1';
 
 for (['no', 'the helper cancels'], ['leave', 'the helper dies'],
      ['bad', 'the helper answers nonsense'])
