@@ -55,6 +55,15 @@ history_memory_watch(void)
 }
 
 
+void
+history_memory_check(bool failed)
+{
+    if (failed) {
+        history_memory_failed = true;
+    }
+}
+
+
 bool
 history_memory_short(void)
 {

@@ -1,3 +1,4 @@
+#include "history_memory.h"
 #include "history_record.h"
 #include "history_text.h"
 
@@ -259,6 +260,7 @@ history_record_members(history_out_t *out, history_row_t *row)
     (void) history_record_summary(&summary, row);
     history_out_key(out, "summary");
     history_out_str(out, sb_str(summary.data, summary.len));
+    history_memory_check(summary.nomem);
     sb_buf_free(&summary);
 
     history_member(out, row, "exit_code", HR_EXIT_CODE);

@@ -1,3 +1,4 @@
+#include "history_memory.h"
 #include "history_list.h"
 #include "history_text.h"
 #include "utf8.h"
@@ -256,6 +257,7 @@ history_show_value(FILE *to, const sb_jv_t *v, unsigned depth)
     if ((!object && v->kind != SB_JSON_OPEN_ARRAY) || v->child == NULL) {
         history_out_value(&out, v);
         history_text_put(to, sb_str(out.buf.data, out.buf.len), false);
+        history_memory_check(out.buf.nomem);
         sb_buf_free(&out.buf);
         return;
     }
@@ -514,6 +516,7 @@ history_show_output(FILE *to, sqlite3 *db, history_row_t *row, const char *id,
         fprintf(to, "\nMore: sandbox-history output %s\n", id);
     }
 
+    history_memory_check(head.text.nomem);
     sb_buf_free(&head.text);
 
     return rc != -1;
@@ -540,6 +543,7 @@ history_show_record(FILE *to, sqlite3 *db, history_row_t *row, const char *id,
             history_text_json(to, sb_str(out.buf.data, out.buf.len));
         }
 
+        history_memory_check(out.buf.nomem);
         sb_buf_free(&out.buf);
 
         return ok;

@@ -1,3 +1,4 @@
+#include "history_memory.h"
 #include "history_record.h"
 #include "history_text.h"
 #include "id.h"
@@ -78,8 +79,11 @@ history_printer_free(history_printer_t *p)
 bool
 history_printer_send(history_printer_t *p)
 {
-    if (fflush(p->to) == 0) {
+    if (fflush(p->to) == 0 && !ferror(p->to)) {
         (void) fwrite(p->text, 1, p->size, stdout);
+
+    } else {
+        history_memory_check(true);
     }
 
     rewind(p->to);
@@ -293,6 +297,7 @@ history_table_line(history_printer_t *p, history_row_t *row)
     }
 
     (void) fputc('\n', p->to);
+    history_memory_check(b.nomem);
     sb_buf_free(&b);
 }
 
@@ -330,5 +335,6 @@ history_printer_row(history_printer_t *p, history_row_t *row)
         history_say("a record is too large to be shown");
     }
 
+    history_memory_check(out.buf.nomem);
     sb_buf_free(&out.buf);
 }

@@ -57,6 +57,7 @@ sb_buf_reserve(sb_buf_t *b, size_t n)
 
     p = realloc(b->data, cap);
     if (p == NULL) {
+        b->nomem = true;
         return SB_NOMEM;
     }
 

@@ -73,6 +73,7 @@ typedef struct {
     size_t   len;
     size_t   cap;
     size_t   max;
+    bool     nomem;     /* memory was short for some of what was appended */
 } sb_buf_t;
 
 /* Appends n bytes.  SB_LIMIT when the bound would be passed (nothing is
