@@ -1,5 +1,5 @@
 /*
- * lib/pty: whatever passes in both directions and however it is cut, the same
+ * lib/terminal: whatever passes in both directions and however it is cut, the same
  * comes out, and typed bytes that are kept stand in the output.  The first byte
  * says in which pieces the rest is fed; then a length and the bytes of one
  * direction, and so on, client and server in turn.
@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "pty.h"
+#include "terminal.h"
 
 
 typedef struct {

@@ -4,8 +4,8 @@
  * changes nothing, never fails, and holds a few KiB.
  */
 
-#ifndef SB_PTY_H_INCLUDED
-#define SB_PTY_H_INCLUDED
+#ifndef SB_TERMINAL_H_INCLUDED
+#define SB_TERMINAL_H_INCLUDED
 
 #include "echo.h"
 #include "ws.h"
@@ -60,4 +60,4 @@ void sb_pty_init(sb_pty_t *pty, sb_ws_t *from_server, sb_ws_t *from_client);
 /* Nothing more comes. */
 void sb_pty_end(sb_pty_t *pty);
 
-#endif /* SB_PTY_H_INCLUDED */
+#endif /* SB_TERMINAL_H_INCLUDED */

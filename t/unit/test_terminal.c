@@ -1,4 +1,4 @@
-/* lib/echo and lib/pty: what of a terminal is kept. */
+/* lib/echo and lib/terminal: what of a terminal is kept. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "pty.h"
+#include "terminal.h"
 
 
 #define SECOND  1000000u

@@ -1,4 +1,4 @@
-#include "pty.h"
+#include "terminal.h"
 #include "json.h"
 
 #include <stdio.h>
