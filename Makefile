@@ -18,7 +18,7 @@ WARN     = -Wall -Wextra -Wshadow -Wconversion -Werror
 OPT     ?= -O2 -g
 HARDEN   = -fPIC -fstack-protector-strong -D_FORTIFY_SOURCE=2
 SAN     ?=
-CFLAGS_C = $(CSTD) $(WARN) $(OPT) $(if $(SAN),-fPIC $(SAN) -fno-omit-frame-pointer,$(HARDEN)) -Ilib $(CFLAGS)
+CFLAGS_C = $(CSTD) $(WARN) $(OPT) $(if $(SAN),-fPIC $(SAN) -fno-omit-frame-pointer,$(HARDEN)) -iquote lib $(CFLAGS)
 LDFLAGS_C = $(SAN) $(LDFLAGS)
 
 LIB_LIBS     = -lcrypto
@@ -135,7 +135,7 @@ fuzz_bin = $(patsubst t/fuzz/%.c,$(B)/t/fuzz/%,$(fuzz_src))
 # Unit tests and fuzz targets run under the address and undefined sanitizers:
 # the sources they link are compiled a second time for them.
 TSAN_FLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-CFLAGS_T = $(CSTD) $(WARN) -O1 -g -Ilib -Ihelper -I. $(TSAN_FLAGS)
+CFLAGS_T = $(CSTD) $(WARN) -O1 -g -iquote lib -iquote helper -iquote . $(TSAN_FLAGS)
 
 tobj = $(patsubst %.c,$(B)/tobj/%.o,$(1))
 
@@ -185,7 +185,7 @@ fuzz: $(fuzz_bin)
 
 # The same targets for clang's libFuzzer, which is what make soak runs.
 CLANG   ?= clang
-CFLAGS_F = $(CSTD) -w -O1 -g -Ilib -Ihelper -I. -fno-omit-frame-pointer
+CFLAGS_F = $(CSTD) -w -O1 -g -iquote lib -iquote helper -iquote . -fno-omit-frame-pointer
 
 $(B)/fobj/%.o: %.c
 	@mkdir -p $(@D)
