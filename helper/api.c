@@ -1,5 +1,11 @@
 #include "api.h"
 
+#include "id.h"
+#include "stats.h"
+
+
+#define API_LOOK_US  4000       /* between two looks whether it is there */
+
 
 /* Only this table says what there is; docs/console-api.md is held against
  * it. */
@@ -19,4 +25,39 @@ api_init(api_t *api, const options_t *o, journal_t *journal, apply_t *apply,
     api->apply = apply;
     api->fetch = fetch;
     pthread_mutex_init(&api->lock, NULL);
+}
+
+
+bool
+api_wait(ask_question_t *q, api_wait_t *w)
+{
+    api_t     *api;
+    uint64_t   now;
+
+    api = q->context;
+
+    if (w->reached || api->journal == NULL) {
+        w->reached = true;
+        return true;
+    }
+
+    now = sb_now_us();
+
+    if (w->until_us == 0) {
+        w->cursor = journal_tail(api->journal).cursor;
+        w->until_us = now + API_WAIT_MS * 1000u;
+    }
+
+    w->reached = stats_get(STATS_APPLIED_CURSOR) >= w->cursor;
+
+    if (w->reached || now >= w->until_us
+        || now + API_WAIT_MS * 1000u < w->until_us)
+    {
+        return true;
+    }
+
+    apply_want(api->apply, w->cursor);
+    ask_later(q, API_LOOK_US);
+
+    return false;
 }

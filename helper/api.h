@@ -11,7 +11,10 @@
 #include "fetch.h"
 #include "journal.h"
 #include "options.h"
+#include "reader.h"
 
+#define API_WAIT_MS        300      /* that a question waits for what was
+                                       acknowledged before it came */
 #define API_UPSTREAM_US    5000000u     /* how long upstream's answer counts */
 #define API_UPSTREAM_MS    1500         /* that it has for it */
 
@@ -21,6 +24,7 @@ typedef struct {
     apply_t          *apply;
     fetch_t          *fetch;            /* or NULL */
     ask_t            *ask;
+    readers_t        *readers;          /* NULL with mode none */
 
     pthread_mutex_t   lock;             /* what upstream said last */
     bool              asking;
@@ -33,6 +37,20 @@ extern const ask_route_t  api_routes[];
 
 void api_init(api_t *api, const options_t *o, journal_t *journal,
     apply_t *apply, fetch_t *fetch);
+
+/* How far a question waits until people see their own actions; zero-initialise. */
+typedef struct {
+    uint64_t  cursor;           /* up to there */
+    uint64_t  until_us;
+    bool      reached;          /* all of it is in the files */
+} api_wait_t;
+
+/*
+ * False: return ASK_AGAIN, the handler is called again.  True: go on; what was
+ * acknowledged before the question came is in the history files, or API_WAIT_MS
+ * are over (w->reached tells).
+ */
+bool api_wait(ask_question_t *q, api_wait_t *w);
 
 /* --- handlers ------------------------------------------------------------- */
 

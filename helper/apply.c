@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 
 #define APPLY_NAP_MS    30          /* lets a begin and its end meet */
@@ -323,6 +322,29 @@ apply_hurry(apply_t *a)
 }
 
 
+/* Does nothing for a while, unless somebody waits for what is in the journal. */
+static void
+apply_doze(apply_t *a, uint64_t us)
+{
+    struct timespec  until;
+
+    (void) clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long) us * 1000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+
+    pthread_mutex_lock(&a->lock);
+
+    while (a->wanted <= a->batch_from && !a->stop
+           && pthread_cond_timedwait(&a->wake, &a->lock, &until) == 0)
+    {
+        /* woken for something else */
+    }
+
+    pthread_mutex_unlock(&a->lock);
+}
+
+
 void
 apply_pause(apply_t *a, uint64_t cpu_us)
 {
@@ -341,7 +363,7 @@ apply_pause(apply_t *a, uint64_t cpu_us)
     us = cpu_us * APPLY_DUTY;
 
     if (rest && us) {
-        (void) usleep((useconds_t) (us < APPLY_REST_US ? us : APPLY_REST_US));
+        apply_doze(a, us < APPLY_REST_US ? us : APPLY_REST_US);
     }
 }
 
@@ -423,6 +445,19 @@ apply_stopping(apply_t *a)
 }
 
 
+static bool
+apply_wanted(apply_t *a)
+{
+    bool  wanted;
+
+    pthread_mutex_lock(&a->lock);
+    wanted = a->wanted > a->batch_from;
+    pthread_mutex_unlock(&a->lock);
+
+    return wanted;
+}
+
+
 static void
 apply_gather(apply_t *a)
 {
@@ -431,7 +466,7 @@ apply_gather(apply_t *a)
     uint64_t  before, waiting;
 
     before = journal_tail(a->journal).cursor;
-    apply_nap(APPLY_NAP_MS);
+    apply_doze(a, APPLY_NAP_MS * 1000);
 
     apply_mood(a, journal_tail(a->journal).cursor - before >= APPLY_BUSY);
 
@@ -447,11 +482,11 @@ apply_gather(apply_t *a)
     {
         waiting = journal_tail(a->journal).cursor - a->batch_from;
 
-        if (waiting >= APPLY_MANY || apply_stopping(a)) {
+        if (waiting >= APPLY_MANY || apply_stopping(a) || apply_wanted(a)) {
             break;
         }
 
-        apply_nap(APPLY_NAP_MS);
+        apply_doze(a, APPLY_NAP_MS * 1000);
     }
 }
 
@@ -588,6 +623,24 @@ apply_wake(apply_t *a)
         apply_hurry(a);
     }
 
+    pthread_mutex_unlock(&a->lock);
+}
+
+
+void
+apply_want(apply_t *a, uint64_t cursor)
+{
+    pthread_mutex_lock(&a->lock);
+
+    if (cursor > a->wanted) {
+        a->wanted = cursor;
+    }
+
+    if (a->waiting) {
+        stats_set(STATS_APPLIED_US, sb_now_us());
+    }
+
+    pthread_cond_signal(&a->wake);
     pthread_mutex_unlock(&a->lock);
 }
 

@@ -48,6 +48,9 @@ bool apply_all(apply_t *a);
  * when something is left. */
 bool apply_start(apply_t *a);
 void apply_wake(apply_t *a);
+/* Somebody waits for everything up to that cursor (STATS_APPLIED_CURSOR tells
+ * when it is in files): no naps until then.  Any thread. */
+void apply_want(apply_t *a, uint64_t cursor);
 bool apply_stop(apply_t *a);
 
 #endif /* APPLY_H_INCLUDED */

@@ -143,6 +143,7 @@ struct apply_s {
     pthread_mutex_t   lock;
     pthread_cond_t    wake;
     bool              waiting;
+    uint64_t          wanted;       /* somebody waits for this cursor */
     bool              yields;       /* may be given the lowest priority, for it
                                        can come back */
     bool              lazy;         /* has it */

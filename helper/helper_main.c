@@ -200,6 +200,14 @@ helper_run(helper_t *h)
 
     api_init(&h->api, &h->options, h->journal, h->apply, h->fetch);
 
+    if (h->store) {
+        h->api.readers = readers_new(h->dirs.history_base, h->dirs.plain);
+
+        if (h->api.readers == NULL) {
+            return helper_fail("no memory");
+        }
+    }
+
     h->ask = ask_new(api_routes, &h->api, h->server.ask_fd,
                      h->options.question_threads, h->options.questions);
 
@@ -235,6 +243,7 @@ helper_close(helper_t *h)
     }
 
     ask_free(h->ask);
+    readers_free(h->api.readers);
     fetch_stop(h->fetch);
     apply_free(h->apply);
     journal_close(h->journal);

@@ -195,8 +195,8 @@ history_filter_set(history_filter_t *f, const char *name, const char *value,
     }
 
     if (!history_filter_time(us, value)) {
-        (void) snprintf(why, size, "%.60s is no time: write 2026-11-29,"
-                        " 2026-11-29T09:30 or 10m (ago)", value);
+        (void) snprintf(why, size, "%s=%.60s is no time: write 2026-11-29,"
+                        " 2026-11-29T09:30 or 10m (ago)", name, value);
         return SB_ERROR;
     }
 

@@ -55,7 +55,7 @@ store_full_path(sqlite3_vfs *vfs, const char *name, int size, char *out)
 }
 
 
-static const char *
+const char *
 store_plain_vfs(void)
 {
     sqlite3_vfs         *unix_vfs;

@@ -23,6 +23,10 @@
 size_t store_dir_path(char *dst, size_t size, const char *base,
     const char *dir);
 
+/* The VFS that leaves symbolic links to the system, for paths below
+ * /proc/self/fd; NULL when there is none.  First called by the main thread. */
+const char *store_plain_vfs(void);
+
 /* --- the writer --------------------------------------------------------- */
 
 typedef struct store_s  store_t;

@@ -1,0 +1,300 @@
+#include "reader.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+
+#define READER_STEPS    4000        /* of SQLite, between two looks at the
+                                       clock */
+#define READER_BUSY_MS  1000
+
+
+struct readers_s {
+    char             *base;
+    const char       *vfs;
+    pthread_mutex_t   lock;
+    reader_t         *idle;         /* used last first */
+    unsigned          n;
+};
+
+
+readers_t *
+readers_new(const char *base, bool plain)
+{
+    readers_t  *rs;
+
+    rs = calloc(1, sizeof(readers_t));
+    if (rs == NULL) {
+        return NULL;
+    }
+
+    pthread_mutex_init(&rs->lock, NULL);
+    rs->base = strdup(base);
+    rs->vfs = plain ? store_plain_vfs() : NULL;
+
+    if (rs->base == NULL || (plain && rs->vfs == NULL)) {
+        readers_free(rs);
+        return NULL;
+    }
+
+    return rs;
+}
+
+
+static void
+reader_close(reader_t *r)
+{
+    (void) sqlite3_finalize(r->record);
+    (void) sqlite3_close_v2(r->db);
+    free(r);
+}
+
+
+void
+readers_free(readers_t *rs)
+{
+    reader_t  *r;
+
+    if (rs == NULL) {
+        return;
+    }
+
+    while ((r = rs->idle) != NULL) {
+        rs->idle = r->next;
+        reader_close(r);
+    }
+
+    pthread_mutex_destroy(&rs->lock);
+    free(rs->base);
+    free(rs);
+}
+
+
+const char *
+readers_base(const readers_t *rs)
+{
+    return rs->base;
+}
+
+
+static uint64_t
+reader_clock_us(void)
+{
+    struct timespec  t;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &t);
+
+    return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
+}
+
+
+static int
+reader_progress(void *data)
+{
+    reader_t  *r = data;
+
+    return r->until_us && reader_clock_us() > r->until_us;
+}
+
+
+/* One that is open already. */
+static reader_t *
+reader_idle(readers_t *rs, const char *dir)
+{
+    reader_t  *r, **p;
+
+    pthread_mutex_lock(&rs->lock);
+
+    for (p = &rs->idle; (r = *p) != NULL; p = &r->next) {
+        if (strcmp(r->dir, dir) == 0) {
+            *p = r->next;
+            rs->n--;
+            break;
+        }
+    }
+
+    pthread_mutex_unlock(&rs->lock);
+
+    return r;
+}
+
+
+/* The number that changes with the tables; -1 with err. */
+static int64_t
+reader_schema(sqlite3 *db, history_error_t *err)
+{
+    int64_t        n;
+    sqlite3_stmt  *stmt;
+
+    stmt = history_prepare(db, "PRAGMA schema_version", err);
+    if (stmt == NULL) {
+        return -1;
+    }
+
+    n = history_step(stmt, err) == 1 ? sqlite3_column_int64(stmt, 0) : -1;
+    sqlite3_finalize(stmt);
+
+    return n;
+}
+
+
+static reader_rc_e
+reader_open(readers_t *rs, const char *path, reader_t *r, history_error_t *err)
+{
+    int  rc;
+
+    rc = sqlite3_open_v2(path, &r->db,
+                         SQLITE_OPEN_READONLY|SQLITE_OPEN_NOMUTEX, rs->vfs);
+
+    if (rc != SQLITE_OK) {
+        history_error_sqlite(err, r->db, rc);
+        return READER_FAILED;
+    }
+
+    (void) sqlite3_busy_timeout(r->db, READER_BUSY_MS);
+    r->schema = reader_schema(r->db, err);
+
+    if (r->schema == -1) {
+        return READER_FAILED;
+    }
+
+    if (!history_has_table(r->db, "history_events")) {
+        return READER_MISSING;
+    }
+
+    if (!history_query_prepare(r->db, err)) {
+        return READER_FAILED;
+    }
+
+    sqlite3_progress_handler(r->db, READER_STEPS, reader_progress, r);
+
+    return READER_OK;
+}
+
+
+reader_rc_e
+reader_take(readers_t *rs, const char *dir, reader_t **reader,
+    history_error_t *err)
+{
+    int           rc;
+    char          path[1024];
+    reader_t     *r;
+    reader_rc_e   found;
+    struct stat   st;
+
+    *reader = NULL;
+
+    if (store_dir_path(path, sizeof(path), rs->base, dir) == 0) {
+        return READER_MISSING;
+    }
+
+    r = reader_idle(rs, dir);
+
+    if (stat(path, &st) == -1 || !S_ISREG(st.st_mode)) {
+
+        if (r) {
+            reader_close(r);
+        }
+
+        return READER_MISSING;
+    }
+
+    if (r && (r->dev != st.st_dev || r->ino != st.st_ino
+              || reader_schema(r->db, err) != r->schema))
+    {
+        /* another file lies there, or tables were made in it: views that stand
+         * in for them would hide these */
+        reader_close(r);
+        r = NULL;
+    }
+
+    if (r == NULL) {
+        r = calloc(1, sizeof(reader_t));
+
+        if (r == NULL) {
+            history_error(err, "MemoryError", "out of memory");
+            return READER_FAILED;
+        }
+
+        (void) snprintf(r->dir, sizeof(r->dir), "%s", dir);
+        r->dev = st.st_dev;
+        r->ino = st.st_ino;
+
+        found = reader_open(rs, path, r, err);
+
+        if (found != READER_OK) {
+            reader_close(r);
+            return found;
+        }
+    }
+
+    r->until_us = reader_clock_us() + READER_MS * 1000u;
+    rc = sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL);
+
+    if (rc != SQLITE_OK) {
+        history_error_sqlite(err, r->db, rc);
+        reader_close(r);
+        return READER_FAILED;
+    }
+
+    *reader = r;
+
+    return READER_OK;
+}
+
+
+void
+reader_give(readers_t *rs, reader_t *r, bool broken)
+{
+    reader_t  *last, **p;
+
+    r->until_us = 0;
+
+    if (r->record) {
+        (void) sqlite3_reset(r->record);
+        (void) sqlite3_clear_bindings(r->record);
+    }
+
+    if (broken
+        || sqlite3_exec(r->db, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK)
+    {
+        reader_close(r);
+        return;
+    }
+
+    last = NULL;
+
+    pthread_mutex_lock(&rs->lock);
+
+    r->next = rs->idle;
+    rs->idle = r;
+    rs->n++;
+
+    if (rs->n > READERS_IDLE) {
+        for (p = &rs->idle; (*p)->next; p = &(*p)->next) { /* void */ }
+
+        last = *p;
+        *p = NULL;
+        rs->n--;
+    }
+
+    pthread_mutex_unlock(&rs->lock);
+
+    if (last) {
+        reader_close(last);
+    }
+}
+
+
+sqlite3_stmt *
+reader_record(reader_t *r, history_error_t *err)
+{
+    if (r->record == NULL) {
+        r->record = history_query_record(r->db, false, err);
+    }
+
+    return r->record;
+}
