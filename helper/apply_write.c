@@ -19,9 +19,11 @@ apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
 {
     int      rc;
     char     id[SB_UUID_LEN + 1];
+    size_t   mark;
     int64_t  seq;
 
     seq = db->next_seq;
+    mark = chain_mark(&db->chain);
 
     if (careful) {
         rows_try(rc, sqlite3_exec(db->db, "savepoint one", NULL, NULL, NULL));
@@ -59,6 +61,7 @@ apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
         (void) sqlite3_exec(db->db, "rollback to one", NULL, NULL, NULL);
         db->next_seq = seq;
         db->nfolds = 0;
+        chain_back(&db->chain, mark);
 
         if (op) {
             op->row.loaded = false;

@@ -46,7 +46,8 @@ struct bulk_s {
 
 #define BULK_SELECT_3   "a0,a1,a2"
 #define BULK_SELECT_4   BULK_SELECT_3 ",a3"
-#define BULK_SELECT_6   BULK_SELECT_4 ",a4,a5"
+#define BULK_SELECT_5   BULK_SELECT_4 ",a4"
+#define BULK_SELECT_6   BULK_SELECT_5 ",a5"
 #define BULK_SELECT_8   BULK_SELECT_6 ",a6,a7"
 #define BULK_SELECT_11  BULK_SELECT_8 ",a8,a9,a10"
 #define BULK_SELECT_17  BULK_SELECT_11 ",a11,a12,a13,a14,a15,a16"
@@ -95,7 +96,10 @@ static const struct {
 
     { 4,  "insert or ignore into history_changes(change_id, event_id,"
           " change_type, changed_at) "
-          BULK_FROM(4) }
+          BULK_FROM(4) },
+
+    { 5,  "insert into gateway_chain(n, event_id, kind, detail, hash) "
+          BULK_FROM(5) }
 };
 
 

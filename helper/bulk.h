@@ -19,7 +19,7 @@
 /* In the order in which they are inserted. */
 typedef enum {
     BULK_EVENT, BULK_RECORD, BULK_WIRE, BULK_COMMAND, BULK_FILE_OPERATION,
-    BULK_FILE, BULK_CHUNK, BULK_RUN, BULK_CHANGE,
+    BULK_FILE, BULK_CHUNK, BULK_RUN, BULK_CHANGE, BULK_CHAIN,
     BULK_TABLES
 } bulk_table_e;
 

@@ -185,6 +185,65 @@ move_list(store_db_t *gateway, const move_t *m, move_list_t *l)
 }
 
 
+/* What the chain of the new file says of a record that came. */
+static int
+move_chain(store_db_t *db, const uint8_t id[16])
+{
+    int             rc;
+    bool            ended, gap;
+    sqlite3_stmt   *st;
+    chain_output_t  o;
+
+    rc = sqlite3_prepare_v2(db->db,
+            "select status <> 'started', operation_type = 'gateway.gap',"
+            " (select coalesce(max(chunk_index), -1) from"
+            " main.command_output_chunks where event_id = ?1 and stream ="
+            " 'stdout'), (select coalesce(max(chunk_index), -1) from"
+            " main.command_output_chunks where event_id = ?1 and stream ="
+            " 'stderr'), (select coalesce(max(ord), -1) from"
+            " main.gateway_output where event_id = ?1) from"
+            " main.history_events where event_id = ?1", -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    store_bind_id(st, 1, id);
+    rc = sqlite3_step(st);
+
+    if (rc != SQLITE_ROW) {
+        (void) sqlite3_finalize(st);
+        return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    }
+
+    ended = sqlite3_column_int(st, 0) != 0;
+    gap = sqlite3_column_int(st, 1) != 0;
+
+    memset(&o, 0, sizeof(o));
+    o.last[0] = sqlite3_column_int64(st, 2);
+    o.last[1] = sqlite3_column_int64(st, 3);
+    o.ord_last = sqlite3_column_int64(st, 4);
+
+    (void) sqlite3_finalize(st);
+
+    if (gap) {
+        chain_note(&db->chain, CHAIN_GAP, id);
+        return SQLITE_OK;
+    }
+
+    chain_note(&db->chain, CHAIN_BEGIN, id);
+
+    if (o.last[0] >= 0 || o.last[1] >= 0) {
+        chain_note_output(&db->chain, id, &o);
+    }
+
+    if (ended) {
+        chain_note(&db->chain, CHAIN_END, id);
+    }
+
+    return SQLITE_OK;
+}
+
+
 static int
 move_event(store_db_t *db, const move_t *m, const uint8_t id[16],
     uint64_t cursor)
@@ -217,7 +276,7 @@ move_event(store_db_t *db, const move_t *m, const uint8_t id[16],
 
     rows_record(db, id, cursor);
 
-    return SQLITE_OK;
+    return move_chain(db, id);
 }
 
 
@@ -269,12 +328,51 @@ move_copy(store_db_t *db, const move_t *m, const move_list_t *l)
 
 
 static int
+move_purge(store_db_t *gateway, const move_list_t *l)
+{
+    int          rc;
+    char       (*texts)[SB_UUID_LEN + 1], now[SB_TIME_LEN + 1];
+    size_t       i;
+    const char **ids;
+
+    texts = malloc(l->n * sizeof(texts[0]));
+    ids = malloc(l->n * sizeof(ids[0]));
+
+    if (texts == NULL || ids == NULL) {
+        free(texts);
+        free(ids);
+        return SQLITE_NOMEM;
+    }
+
+    for (i = 0; i < l->n; i++) {
+        sb_uuid_text(texts[i], l->ids[i]);
+        ids[i] = texts[i];
+    }
+
+    sb_time_text(now, sb_now_us());
+    rc = chain_purge(&gateway->chain, gateway->db, ids, l->n, "moved", now);
+
+    free(texts);
+    free(ids);
+
+    return rc;
+}
+
+
+static int
 move_remove(store_db_t *gateway, const move_t *m, const move_list_t *l)
 {
     int     rc;
     size_t  i, k;
 
     rows_try(rc, store_begin(gateway));
+
+    rc = move_purge(gateway, l);
+
+    if (rc != SQLITE_OK) {
+        store_rollback(gateway);
+        return rc;
+    }
 
     for (i = 0; i < l->n; i++) {
         for (k = 0; k < sizeof(move_removals) / sizeof(move_removals[0]); k++)

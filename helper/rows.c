@@ -207,6 +207,7 @@ rows_insert_event(store_db_t *db, rows_op_t *op, const facts_t *t,
     op->started = (end == NULL);
 
     rows_record(db, op->id, begin->r.cursor);
+    chain_note(&db->chain, CHAIN_BEGIN, op->id);
 }
 
 

@@ -371,6 +371,7 @@ rows_completed(store_db_t *db, rows_op_t *op, const rows_end_t *end)
                     end->status_text);
 
     rows_change(db, text, op->id, "completed", end->at_us);
+    chain_note(&db->chain, CHAIN_END, op->id);
 
     return SQLITE_OK;
 }

@@ -125,6 +125,7 @@ rows_gap_write(store_db_t *db, const rows_gap_t *g, uint64_t cursor)
     rows_change(db, text, g->id, "completed", g->to);
 
     db->nfolds = 0;
+    chain_note(&db->chain, CHAIN_GAP, g->id);
 
     return SQLITE_OK;
 }

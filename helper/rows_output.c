@@ -304,8 +304,9 @@ rows_output_frame(rows_out_t *o, const journal_record_t *r)
 int
 rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
 {
-    int                   rc;
+    int                   rc, i;
     rows_out_t           *o;
+    chain_output_t        made;
     const rows_record_t  *r;
 
     o = NULL;
@@ -325,6 +326,9 @@ rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
 
             o->db = db;
             o->op = op;
+            made.ord_first = op->ord;
+            made.first[0] = op->chunk[0];
+            made.first[1] = op->chunk[1];
             o->chunk[0].len = 0;
             o->chunk[1].len = 0;
             o->run.stream = -1;
@@ -353,6 +357,16 @@ rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
 
     if (rc == SQLITE_OK) {
         rc = rows_change_end(o);
+    }
+
+    if (rc == SQLITE_OK) {
+        made.ord_last = op->ord - 1;
+
+        for (i = 0; i < 2; i++) {
+            made.last[i] = op->chunk[i] - 1;
+        }
+
+        chain_note_output(&db->chain, op->id, &made);
     }
 
     sb_buf_free(&o->names);

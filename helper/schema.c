@@ -103,6 +103,19 @@ static const char  schema_format[] =
     "pragma user_version = 1;";
 
 
+#define CHAIN_TABLE                                                          \
+    "create table if not exists gateway_chain("                              \
+        "n INTEGER PRIMARY KEY,"                                             \
+        "event_id TEXT,"                                                     \
+        "kind TEXT NOT NULL,"                                                \
+        "detail TEXT,"                                                       \
+        "purged INTEGER,"                                                    \
+        "hash BLOB NOT NULL);"                                               \
+    "create index if not exists idx_gateway_chain_event on "                 \
+        "gateway_chain(event_id);"                                           \
+    "create index if not exists idx_gateway_chain_purged on "                \
+        "gateway_chain(purged) where purged is not null;"
+
 #define EVENT_KEY                                                            \
     "event_id TEXT PRIMARY KEY REFERENCES history_events(event_id) "         \
     "ON DELETE CASCADE,"
@@ -116,6 +129,8 @@ static const char  schema_gateway[] =
         "event_id TEXT NOT NULL UNIQUE,"
         "cursor INTEGER NOT NULL,"
         "moved_to TEXT);"
+
+    CHAIN_TABLE
 
     "create table if not exists gateway_wire("
         EVENT_KEY
@@ -242,37 +257,62 @@ schema_create(sqlite3 *db)
 }
 
 
-int
-schema_upgrade(sqlite3 *db)
+/* Does the schema hold something that a query finds? */
+static int
+schema_has(sqlite3 *db, const char *sql, bool *has)
 {
     int            rc;
-    bool           old;
     sqlite3_stmt  *st;
 
-    rc = sqlite3_prepare_v2(db, "select 1 where exists(select 1 from"
-                            " pragma_table_info('gateway_output')) and not"
-                            " exists(select 1 from"
-                            " pragma_table_info('gateway_output') where"
-                            " name = 'runs')", -1, &st, NULL);
+    rc = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
     if (rc != SQLITE_OK) {
         return rc;
     }
 
     rc = sqlite3_step(st);
-    old = rc == SQLITE_ROW;
+    *has = rc == SQLITE_ROW;
     (void) sqlite3_finalize(st);
 
-    if (!old) {
-        return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
+int
+schema_upgrade(sqlite3 *db)
+{
+    int   rc;
+    bool  ours, runs, chain;
+
+    rc = schema_has(db, "select 1 from pragma_table_info('gateway_output')",
+                    &ours);
+    if (rc != SQLITE_OK || !ours) {
+        return rc;
     }
 
-    return sqlite3_exec(db, "begin immediate;"
-                        "alter table gateway_output add column other_index"
-                        " INTEGER;"
-                        "alter table gateway_output add column other_offset"
-                        " INTEGER;"
-                        "alter table gateway_output add column runs BLOB;"
-                        "commit", NULL, NULL, NULL);
+    rc = schema_has(db, "select 1 from pragma_table_info('gateway_output')"
+                    " where name = 'runs'", &runs);
+
+    if (rc == SQLITE_OK) {
+        rc = schema_has(db, "select 1 from pragma_table_info('gateway_chain')",
+                        &chain);
+    }
+
+    if (rc == SQLITE_OK && !runs) {
+        rc = sqlite3_exec(db, "begin immediate;"
+                          "alter table gateway_output add column other_index"
+                          " INTEGER;"
+                          "alter table gateway_output add column other_offset"
+                          " INTEGER;"
+                          "alter table gateway_output add column runs BLOB;"
+                          "commit", NULL, NULL, NULL);
+    }
+
+    if (rc == SQLITE_OK && !chain) {
+        rc = sqlite3_exec(db, "begin immediate;" CHAIN_TABLE "commit", NULL,
+                          NULL, NULL);
+    }
+
+    return rc;
 }
 
 

@@ -20,7 +20,7 @@
 
 /*
  * Our tables.  All event_id refer to history_events, except in
- * gateway_records, which outlives its event.
+ * gateway_records and gateway_chain, which outlive their events.
  *
  * gateway_state     key, value: "applied_cursor" (everything of this sandbox
  *                   up to it is in the file), "state" and "state_at" (what
@@ -28,6 +28,9 @@
  * gateway_records   one row per record: seq, gap-free from 1; cursor of its
  *                   beginning; moved_to: the sandbox whose file has it now
  *                   (then the event itself is no longer in this file)
+ * gateway_chain     the chain (chain.h): entry n, of which event (NULL: of none),
+ *                   kind, detail (JSON; NULL: read from the rows), purged: the
+ *                   purge entry that accounts for it when the event is gone
  * gateway_wire      what passed: method, path, port, client, agent (User-Agent),
  *                   request_id, http_status (sent to the client),
  *                   upstream_status (NULL: no answer), upstream (address),

@@ -219,6 +219,8 @@ store_drop(store_t *s, store_db_t *db)
         (void) sqlite3_finalize(db->bulk_stmts[i]);
     }
 
+    chain_free(&db->chain);
+
     if (db->dirty && store_untidy_add(s, db->dir)) {
         /* a checkpoint would wait for the disk, twice: many at once later
          * (store_tidy) wait as long as one */
@@ -624,6 +626,10 @@ store_load(store_db_t *db)
         rc = store_load_folds(db);
     }
 
+    if (rc == SQLITE_OK) {
+        rc = chain_load(&db->chain, db->db);
+    }
+
     return rc;
 }
 
@@ -666,6 +672,14 @@ store_commit(store_db_t *db, uint64_t applied)
     began = sb_now_us();
     rc = store_flush(db);
 
+    if (rc == SQLITE_OK && db->chain.nnotes) {
+        rc = chain_write(&db->chain, db->db, db->bulk, db->next_seq - 1);
+
+        if (rc == SQLITE_OK) {
+            rc = store_flush(db);
+        }
+    }
+
     if (rc == SQLITE_OK && applied > db->applied) {
         st = store_stmt(db, 0, "insert or replace into gateway_state(key,"
                         " value) values('applied_cursor', ?1)");
@@ -691,6 +705,7 @@ store_commit(store_db_t *db, uint64_t applied)
     stats_add(STATS_APPLY_COMMITS, 1);
     db->in_tx = false;
     db->dirty = true;
+    chain_done(&db->chain);
 
     if (applied > db->applied) {
         db->applied = applied;
@@ -712,6 +727,7 @@ store_rollback(store_db_t *db)
     }
 
     bulk_clear(db->bulk);
+    chain_forget(&db->chain);
     (void) sqlite3_exec(db->db, "rollback", NULL, NULL, NULL);
     db->in_tx = false;
     (void) store_load(db);

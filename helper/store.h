@@ -7,6 +7,7 @@
 #define STORE_H_INCLUDED
 
 #include "bulk.h"
+#include "chain.h"
 #include "schema.h"
 #include "table.h"
 
@@ -63,6 +64,8 @@ struct store_db_s {
     ino_t           ino;
     int             wal_next;       /* pages of the log at which a checkpoint
                                        is tried */
+    chain_t         chain;
+
     bool            dirty;          /* commits since store_tidy() */
     bool            copied;         /* within store_tidy() */
     bool            in_tx;

@@ -1,0 +1,596 @@
+/* Making entries. */
+
+#include "chain.h"
+
+#include "digest.h"
+#include "id.h"
+#include "json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+
+int
+chain_load(chain_t *c, sqlite3 *db)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    c->n = 0;
+    memset(c->hash, 0, CHAIN_HASH);
+
+    rc = sqlite3_prepare_v2(db, "select n, hash from gateway_chain"
+                            " order by n desc limit 1", -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    rc = sqlite3_step(st);
+
+    if (rc == SQLITE_ROW) {
+        rc = SQLITE_OK;
+
+        if (sqlite3_column_bytes(st, 1) == CHAIN_HASH) {
+            c->n = sqlite3_column_int64(st, 0);
+            memcpy(c->hash, sqlite3_column_blob(st, 1), CHAIN_HASH);
+
+        } else {
+            rc = SQLITE_CORRUPT;
+        }
+
+    } else if (rc == SQLITE_DONE) {
+        rc = SQLITE_OK;
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc;
+}
+
+
+void
+chain_free(chain_t *c)
+{
+    chain_forget(c);
+    chain_stmts_free(&c->stmts);
+    free(c->notes);
+    c->notes = NULL;
+    c->alloc = 0;
+}
+
+
+/* --- noting ------------------------------------------------------------- */
+
+static chain_note_t *
+chain_add(chain_t *c, chain_kind_e kind, const uint8_t event[16])
+{
+    size_t         n;
+    chain_note_t  *notes;
+
+    if (c->nnotes == c->alloc) {
+        n = c->alloc ? c->alloc * 2 : 64;
+
+        notes = realloc(c->notes, n * sizeof(chain_note_t));
+        if (notes == NULL) {
+            c->failed = true;
+            return NULL;
+        }
+
+        c->notes = notes;
+        c->alloc = n;
+    }
+
+    notes = &c->notes[c->nnotes++];
+    memset(notes, 0, sizeof(chain_note_t));
+    notes->kind = kind;
+    notes->detail.max = CHAIN_TEXT_MAX;
+
+    if (event) {
+        sb_uuid_text(notes->event, event);
+    }
+
+    return notes;
+}
+
+
+void
+chain_note(chain_t *c, chain_kind_e kind, const uint8_t event[16])
+{
+    (void) chain_add(c, kind, event);
+}
+
+
+void
+chain_note_output(chain_t *c, const uint8_t event[16],
+    const chain_output_t *o)
+{
+    chain_note_t  *note;
+
+    note = chain_add(c, CHAIN_OUTPUT, event);
+
+    if (note) {
+        note->output = *o;
+    }
+}
+
+
+void
+chain_note_detail(chain_t *c, const uint8_t event[16], sb_str_t detail)
+{
+    chain_note_t  *note;
+
+    note = chain_add(c, CHAIN_NOTE, event);
+
+    if (note && sb_buf_add(&note->detail, detail.data, detail.len) != SB_OK) {
+        c->failed = true;
+    }
+}
+
+
+size_t
+chain_mark(const chain_t *c)
+{
+    return c->nnotes;
+}
+
+
+void
+chain_back(chain_t *c, size_t mark)
+{
+    while (c->nnotes > mark) {
+        sb_buf_free(&c->notes[--c->nnotes].detail);
+    }
+}
+
+
+void
+chain_forget(chain_t *c)
+{
+    chain_back(c, 0);
+    c->failed = false;
+}
+
+
+/* --- writing ------------------------------------------------------------ */
+
+static void
+chain_entry(chain_t *c, bulk_t *bulk, const chain_note_t *note, int64_t seq,
+    sb_str_t json)
+{
+    const char  *kind;
+
+    chain_hash(c->hash, c->hash, seq, note->kind, json);
+    c->n++;
+
+    kind = chain_kind_name(note->kind);
+
+    bulk_row(bulk, BULK_CHAIN);
+    bulk_int(bulk, c->n);
+
+    if (note->event[0]) {
+        bulk_text(bulk, sb_str(note->event, strlen(note->event)));
+
+    } else {
+        bulk_null(bulk);
+    }
+
+    bulk_static(bulk, kind);
+
+    switch (note->kind) {
+
+    case CHAIN_BEGIN:
+    case CHAIN_END:
+    case CHAIN_GAP:
+        bulk_null(bulk);
+        break;
+
+    default:
+        bulk_text(bulk, json);
+    }
+
+    bulk_blob(bulk, c->hash, CHAIN_HASH);
+}
+
+
+/* The first entry: whose history it is, and how many records stand in the file
+ * that the chain knows nothing of. */
+static int
+chain_first(chain_t *c, sqlite3 *db, bulk_t *bulk, sb_buf_t *text,
+    int64_t records)
+{
+    int           rc;
+    size_t        i;
+    int64_t       seq;
+    chain_note_t  note;
+
+    for (i = 0; i < c->nnotes; i++) {
+        records -= c->notes[i].kind == CHAIN_BEGIN
+                   || c->notes[i].kind == CHAIN_GAP;
+    }
+
+    memset(&note, 0, sizeof(note));
+    note.kind = CHAIN_FILE;
+
+    rc = chain_content(db, &c->stmts, CHAIN_FILE, NULL, text, &seq);
+
+    if (rc == SQLITE_OK) {
+        chain_entry(c, bulk, &note, records, sb_str(text->data, text->len));
+    }
+
+    return rc;
+}
+
+
+static int
+chain_output_text(chain_t *c, sqlite3 *db, const chain_note_t *note,
+    sb_buf_t *text, int64_t *seq)
+{
+    int      rc;
+    uint8_t  digest[CHAIN_HASH];
+
+    rc = chain_seq(db, &c->stmts, note->event, seq);
+
+    if (rc == SQLITE_OK) {
+        rc = chain_output_digest(db, &c->stmts, note->event, &note->output,
+                                 digest);
+    }
+
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    return chain_output_detail(text, &note->output, digest) == SB_OK
+           ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+
+int
+chain_write(chain_t *c, sqlite3 *db, bulk_t *bulk, int64_t records)
+{
+    int            rc;
+    size_t         i;
+    int64_t        seq;
+    sb_buf_t       text;
+    sb_str_t       json;
+    chain_note_t  *note;
+
+    if (c->failed) {
+        return SQLITE_NOMEM;
+    }
+
+    if (c->nnotes == 0) {
+        return SQLITE_OK;
+    }
+
+    memset(&text, 0, sizeof(text));
+    text.max = CHAIN_TEXT_MAX;
+
+    rc = c->n ? SQLITE_OK : chain_first(c, db, bulk, &text, records);
+
+    for (i = 0; i < c->nnotes && rc == SQLITE_OK; i++) {
+        note = &c->notes[i];
+        seq = 0;
+
+        switch (note->kind) {
+
+        case CHAIN_BEGIN:
+        case CHAIN_END:
+        case CHAIN_GAP:
+            rc = chain_content(db, &c->stmts, note->kind, note->event, &text,
+                               &seq);
+            json = sb_str(text.data, text.len);
+            break;
+
+        case CHAIN_OUTPUT:
+            rc = chain_output_text(c, db, note, &text, &seq);
+            json = sb_str(text.data, text.len);
+            break;
+
+        default:
+            json = sb_str(note->detail.data, note->detail.len);
+
+            if (note->event[0]) {
+                rc = chain_seq(db, &c->stmts, note->event, &seq);
+            }
+        }
+
+        if (rc == SQLITE_OK) {
+            chain_entry(c, bulk, note, seq, json);
+        }
+    }
+
+    sb_buf_free(&text);
+
+    /* SQLITE_NOTFOUND means something else to those who call */
+    return rc == SQLITE_NOTFOUND ? SQLITE_ERROR : rc;
+}
+
+
+void
+chain_done(chain_t *c)
+{
+    c->news |= c->nnotes != 0;
+    chain_forget(c);
+}
+
+
+/* --- purging ------------------------------------------------------------ */
+
+typedef struct {
+    int64_t   entry;            /* number of the purge entry */
+    int64_t   count;            /* of records */
+    int64_t   from, to;         /* their numbers */
+    uint8_t   digest[CHAIN_HASH];
+    int64_t   base;             /* the chain begins behind it; 0: as it did */
+    uint8_t   base_hash[CHAIN_HASH];
+    uint8_t   file[CHAIN_HASH];
+} chain_purge_t;
+
+
+static int
+chain_purge_mark(sqlite3 *db, chain_purge_t *p, const char *const *ids,
+    size_t n)
+{
+    int            rc;
+    size_t         i;
+    int64_t        seq;
+    sqlite3_stmt  *mark, *find;
+
+    mark = NULL;
+    find = NULL;
+
+    rc = sqlite3_prepare_v2(db, "update gateway_chain set purged = ?2 where"
+                            " event_id = ?1 and purged is null", -1, &mark,
+                            NULL);
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_prepare_v2(db, "select seq from gateway_records where"
+                                " event_id = ?1", -1, &find, NULL);
+    }
+
+    for (i = 0; i < n && rc == SQLITE_OK; i++) {
+        sqlite3_bind_text(find, 1, ids[i], -1, SQLITE_STATIC);
+        rc = sqlite3_step(find);
+
+        if (rc == SQLITE_ROW) {
+            seq = sqlite3_column_int64(find, 0);
+            p->from = p->count == 0 || seq < p->from ? seq : p->from;
+            p->to = p->count == 0 || seq > p->to ? seq : p->to;
+            p->count++;
+            rc = SQLITE_DONE;
+        }
+
+        (void) sqlite3_reset(find);
+
+        if (rc != SQLITE_DONE) {
+            break;
+        }
+
+        sqlite3_bind_text(mark, 1, ids[i], -1, SQLITE_STATIC);
+        sqlite3_bind_int64(mark, 2, p->entry);
+        rc = sqlite3_step(mark);
+        rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+        (void) sqlite3_reset(mark);
+    }
+
+    (void) sqlite3_finalize(mark);
+    (void) sqlite3_finalize(find);
+
+    return rc;
+}
+
+
+/* Over the hashes of all entries that it took. */
+static int
+chain_purge_digest(sqlite3 *db, chain_purge_t *p)
+{
+    int            rc;
+    sb_sha256_t   *h;
+    sqlite3_stmt  *st;
+
+    h = sb_sha256_new();
+    if (h == NULL) {
+        return SQLITE_NOMEM;
+    }
+
+    rc = sqlite3_prepare_v2(db, "select hash from gateway_chain where"
+                            " purged = ?1 order by n", -1, &st, NULL);
+
+    if (rc == SQLITE_OK) {
+        sqlite3_bind_int64(st, 1, p->entry);
+
+        while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+            sb_sha256_add(h, sqlite3_column_blob(st, 0),
+                          (size_t) sqlite3_column_bytes(st, 0));
+        }
+
+        rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+        (void) sqlite3_finalize(st);
+    }
+
+    sb_sha256_final(h, p->digest);
+
+    return rc;
+}
+
+
+static int
+chain_number(sqlite3 *db, const char *sql, int64_t bound, int64_t *v)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    rc = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    if (sqlite3_bind_parameter_count(st)) {
+        sqlite3_bind_int64(st, 1, bound);
+    }
+
+    rc = sqlite3_step(st);
+
+    if (rc == SQLITE_ROW) {
+        *v = sqlite3_column_int64(st, 0);
+        rc = SQLITE_OK;
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc;
+}
+
+
+static int
+chain_at(sqlite3 *db, int64_t n, uint8_t hash[CHAIN_HASH])
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    rc = sqlite3_prepare_v2(db, "select hash from gateway_chain where n = ?1",
+                            -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    sqlite3_bind_int64(st, 1, n);
+    rc = sqlite3_step(st);
+
+    if (rc == SQLITE_ROW && sqlite3_column_bytes(st, 0) == CHAIN_HASH) {
+        memcpy(hash, sqlite3_column_blob(st, 0), CHAIN_HASH);
+        rc = SQLITE_OK;
+
+    } else if (rc == SQLITE_DONE || rc == SQLITE_ROW) {
+        rc = SQLITE_NOTFOUND;
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc;
+}
+
+
+/*
+ * The beginning of the chain that speaks of nothing any more: up to the first
+ * entry of a record that is still there, and no purge is cut in two, so that
+ * the digest of each can be checked or is not needed.
+ */
+static int
+chain_purge_base(sqlite3 *db, chain_purge_t *p)
+{
+    int            rc;
+    int64_t        base, cut;
+    sqlite3_stmt  *st;
+
+    base = 0;
+
+    rc = chain_number(db, "select coalesce((select n from gateway_chain where"
+                      " purged is null and kind in ('begin', 'output', 'end',"
+                      " 'gap', 'note') order by n limit 1),"
+                      " (select max(n) + 1 from gateway_chain)) - 1", 0,
+                      &base);
+
+    if (rc == SQLITE_OK) {
+        rc = chain_at(db, base, p->base_hash);
+    }
+
+    if (rc != SQLITE_OK) {
+        /* nothing that was not forgotten before */
+        return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
+    }
+
+    for (cut = 1; rc == SQLITE_OK && cut; /* void */ ) {
+        cut = 0;
+        rc = chain_number(db, "select coalesce(min(first), 0) from (select"
+                          " min(n) as first, max(n) as last from"
+                          " gateway_chain where purged is not null group by"
+                          " purged) where first <= ?1 and last > ?1", base,
+                          &cut);
+        if (cut) {
+            base = cut - 1;
+        }
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = chain_at(db, base, p->base_hash);
+    }
+
+    if (rc != SQLITE_OK) {
+        return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
+    }
+
+    p->base = base;
+
+    rc = sqlite3_prepare_v2(db, "delete from gateway_chain where n <= ?1", -1,
+                            &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    sqlite3_bind_int64(st, 1, base);
+    rc = sqlite3_step(st);
+    (void) sqlite3_finalize(st);
+
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
+int
+chain_purge(chain_t *c, sqlite3 *db, const char *const *ids, size_t n,
+    const char *rule, const char *at)
+{
+    int            rc;
+    char           digest[2 * CHAIN_HASH + 1], hash[2 * CHAIN_HASH + 1];
+    char           file[2 * CHAIN_HASH + 1];
+    int64_t        seq;
+    sb_rc_t        made;
+    sb_buf_t       text;
+    chain_note_t  *note;
+    chain_purge_t  p;
+
+    memset(&p, 0, sizeof(p));
+    memset(&text, 0, sizeof(text));
+    text.max = CHAIN_TEXT_MAX;
+
+    /* of a file without a chain the first entry comes first */
+    p.entry = c->n + (c->n ? 1 : 2) + (int64_t) c->nnotes;
+
+    rc = chain_content(db, &c->stmts, CHAIN_FILE, NULL, &text, &seq);
+
+    if (rc == SQLITE_OK) {
+        sb_sha256(p.file, sb_str(text.data, text.len));
+        rc = chain_purge_mark(db, &p, ids, n);
+    }
+
+    sb_buf_free(&text);
+
+    if (rc == SQLITE_OK) {
+        rc = chain_purge_digest(db, &p);
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = chain_purge_base(db, &p);
+    }
+
+    if (rc != SQLITE_OK || p.count == 0) {
+        return rc;
+    }
+
+    note = chain_add(c, CHAIN_PURGE, NULL);
+    if (note == NULL) {
+        return SQLITE_NOMEM;
+    }
+
+    sb_hex(digest, p.digest, CHAIN_HASH);
+    sb_hex(hash, p.base_hash, CHAIN_HASH);
+    sb_hex(file, p.file, CHAIN_HASH);
+
+    made = sb_buf_printf(&note->detail, "{\"at\":\"%s\",\"base\":%lld,"
+                         "\"base_hash\":\"%s\",\"count\":%lld,"
+                         "\"digest\":\"%s\",\"file\":\"%s\",\"from\":%lld,"
+                         "\"rule\":\"%s\",\"to\":%lld}", at,
+                         (long long) p.base, hash, (long long) p.count, digest,
+                         file, (long long) p.from, rule, (long long) p.to);
+
+    return made == SB_OK ? SQLITE_OK : SQLITE_NOMEM;
+}
