@@ -435,7 +435,10 @@ ngx_http_sandbox_claims_write(u_char *buf, sb_endpoint_token_t *e,
         }
 
         *p++ = (u_char) s[i].len;
-        p = ngx_cpymem(p, s[i].data, s[i].len);
+
+        if (s[i].len) {
+            p = ngx_cpymem(p, s[i].data, s[i].len);
+        }
     }
 
     return p - buf;
