@@ -67,7 +67,11 @@ my $execd = '/v1/sandboxes/s1/proxy/44772';
 
 $t->sandbox('s1');
 
-my ($m, $r) = metrics($t);
+my ($m, $r);
+
+# a worker that has just begun has not met the helper yet
+$t->wait_for(sub { ($m, $r) = metrics($t); $m->{"${P}helper_up"} });
+
 is($r->status, 200, 'metrics are told');
 is($r->header('Content-Type'), 'text/plain; version=0.0.4; charset=utf-8',
    'by their type');
