@@ -29,7 +29,7 @@ static const char  history_output_help[] =
     "  --after N              only what follows piece N (pieces count from 0;\n"
     "                         with --stream: chunks of that stream)\n"
     "  --raw                  exact bytes on a terminal too\n"
-    "  --json                 one JSON object a piece: stream, text\n";
+    "  --json                 one JSON object a piece, as the console API has it\n";
 
 
 typedef struct {
@@ -41,28 +41,26 @@ typedef struct {
 
 
 static bool
-history_sink_piece(void *data, sb_str_t bytes, bool is_stderr, bool plain)
+history_sink_piece(void *data, const history_piece_t *piece, sb_str_t bytes)
 {
     history_sink_t  *sink = data;
 
-    if (!plain) {
+    if (!piece->plain) {
         sink->skipped = true;
-        return true;
     }
 
     if (sink->json) {
         sink->out.buf.len = 0;
-        history_out_text(&sink->out, is_stderr ? "{\"stream\":\"stderr\""
-                                               : "{\"stream\":\"stdout\"");
-        history_out_key(&sink->out, "data_base64");
-        history_out_base64(&sink->out, bytes.data, bytes.len);
-        history_out_key(&sink->out, "text");
-        history_out_str(&sink->out, bytes);
-        history_out_text(&sink->out, "}\n");
+        history_piece_json(&sink->out, piece, bytes);
+        history_out_text(&sink->out, "\n");
         history_text_json(stdout, sb_str(sink->out.buf.data,
                                          sink->out.buf.len));
 
         return sink->out.rc == SB_OK && !ferror(stdout);
+    }
+
+    if (!piece->plain) {
+        return true;
     }
 
     if (sink->safe) {

@@ -9,6 +9,7 @@
 #include "history_args.h"
 #include "history_db.h"
 #include "history_filter.h"
+#include "history_pieces.h"
 
 /* Makes a connection ready for the queries below: SQL functions, and empty
  * views for gateway_ tables that the file has not. */
@@ -84,8 +85,11 @@ bool history_query_prepare(sqlite3 *db, history_error_t *err);
     X(DETACHED_SINCE,   "t.since")                                           \
     X(DETACHED_ENDED,   "t.ended_at")
 
+/* What we wrote ourselves is as long as it was, which is known without a look
+ * behind the data. */
 #define HISTORY_STREAM_SUM(stream)                                           \
-    "(SELECT sum(k.original_size) FROM command_output_chunks k"              \
+    "(SELECT sum(CASE WHEN r.seq IS NULL THEN k.original_size"               \
+    " ELSE length(k.data) END) FROM command_output_chunks k"                 \
     " WHERE k.event_id = e.event_id AND k.stream = '" stream "')"
 
 #define HISTORY_RESULT(member)                                               \
@@ -162,12 +166,11 @@ sqlite3_stmt *history_query_passes(sqlite3 *db, const history_filter_t *filter,
 /*
  * Calls `piece` with what a command wrote, in order: one stream ("stdout",
  * "stderr"), or both as they came (NULL).  `after` skips the chunks of a
- * stream, or the runs of both, up to this number (-1: none).  A piece in an encoding
- * that is not read here has `plain` false.  `piece` returns false to stop.  1
- * all was read, 0 stopped, -1 with err.
+ * stream, or the runs of both, up to this number (-1: none).  `piece` returns
+ * false to stop.  1 all was read, 0 stopped, -1 with err.
  */
-typedef bool (*history_piece_pt)(void *data, sb_str_t bytes, bool is_stderr,
-    bool plain);
+typedef bool (*history_piece_pt)(void *data, const history_piece_t *piece,
+    sb_str_t bytes);
 int history_query_output(sqlite3 *db, const char *id, const char *stream,
     int64_t after, history_piece_pt piece, void *data, history_error_t *err);
 

@@ -1,6 +1,7 @@
 #include "history_memory.h"
 #include "history_record.h"
 #include "history_text.h"
+#include "utf8.h"
 
 #include <stdio.h>
 
@@ -259,7 +260,11 @@ history_record_members(history_out_t *out, history_row_t *row)
 
     (void) history_record_summary(&summary, row);
     history_out_key(out, "summary");
-    history_out_str(out, sb_str(summary.data, summary.len));
+    history_out_str(out, sb_str(summary.data,
+                                sb_utf8_cut(sb_str(summary.data, summary.len),
+                                            HISTORY_SUMMARY_MAX)));
+    history_out_key(out, "summary_bytes");
+    history_out_int(out, (int64_t) summary.len);
     history_memory_check(summary.nomem);
     sb_buf_free(&summary);
 

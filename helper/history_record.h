@@ -13,8 +13,15 @@ typedef sqlite3_stmt  history_row_t;
 /* The command line, the path, the image, or what else tells most about it. */
 sb_rc_t history_record_summary(sb_buf_t *b, history_row_t *row);
 
+/* Of a summary, what lists tell; `summary_bytes` is the length of all of it. */
+#define HISTORY_SUMMARY_MAX  4096
+
 /* The members of "a record as listed" (docs/history.md), without braces. */
 void history_record_members(history_out_t *out, history_row_t *row);
+
+/* These and what else is known of the record, without braces; false with err. */
+bool history_record_whole(history_out_t *out, sqlite3 *db, history_row_t *row,
+    history_error_t *err);
 
 /* How records are printed by list and tail.  Lines are made in memory, so that
  * no statement stays open while stdout is slow. */

@@ -37,13 +37,11 @@ typedef struct {
 
 
 static bool
-history_head_piece(void *data, sb_str_t bytes, bool is_stderr, bool plain)
+history_head_piece(void *data, const history_piece_t *piece, sb_str_t bytes)
 {
     history_head_t  *head = data;
 
-    (void) is_stderr;
-
-    if (!plain) {
+    if (!piece->plain) {
         head->cut = true;
         return true;
     }
@@ -58,147 +56,6 @@ history_head_piece(void *data, sb_str_t bytes, bool is_stderr, bool plain)
 
         head->lines += bytes.data[i] == '\n';
     }
-
-    return true;
-}
-
-
-static void
-history_json_members(history_out_t *out, history_row_t *row,
-    const char *const *names, const int *columns, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        history_out_key(out, names[i]);
-
-        if (!history_out_column(out, row, columns[i])) {
-            history_out_str(out, history_column(row, columns[i]));
-        }
-    }
-}
-
-
-static void
-history_json_stored(history_out_t *out, history_row_t *row, const char *name,
-    int column)
-{
-    sb_str_t  text;
-
-    text = history_column(row, column);
-    history_out_key(out, name);
-
-    /* What is not JSON is shown as the text that it is. */
-
-    if (text.len == 0) {
-        history_out_text(out, "null");
-
-    } else if (history_out_json(out, text) != SB_OK) {
-        history_out_str(out, text);
-    }
-}
-
-
-static bool
-history_json_files(history_out_t *out, sqlite3 *db, const char *id,
-    history_error_t *err)
-{
-    static const char *const  names[] = {
-        "n", "path", "old_path", "size", "sha256", "mode", "flags"
-    };
-
-    static const int  columns[] = { 0, 1, 2, 3, 4, 5, 6 };
-
-    int            rc;
-    bool           first;
-    sqlite3_stmt  *stmt;
-
-    history_out_key(out, "files");
-    history_out_text(out, "[");
-
-    stmt = history_prepare(db, "SELECT n, path, old_path, size, sha256, mode,"
-                               " flags FROM gateway_files WHERE event_id = ?1"
-                               " ORDER BY n", err);
-    if (stmt == NULL) {
-        return false;
-    }
-
-    sqlite3_bind_text(stmt, 1, id, -1, SQLITE_STATIC);
-    first = true;
-
-    while ((rc = history_step(stmt, err)) == 1) {
-        history_out_text(out, first ? "{" : ",{");
-        history_json_members(out, stmt, names, columns, 7);
-        history_out_text(out, "}");
-        first = false;
-    }
-
-    history_out_text(out, "]");
-    sqlite3_finalize(stmt);
-
-    return rc == 0;
-}
-
-
-static bool
-history_json_show(history_out_t *out, sqlite3 *db, history_row_t *row,
-    const char *id, history_error_t *err)
-{
-    static const char *const  names[] = {
-        "method", "path", "port", "client", "agent", "request_id",
-        "upstream_status", "upstream", "route", "duration_us", "record",
-        "sandbox"
-    };
-
-    static const int  columns[] = {
-        HR_METHOD, HR_URL_PATH, HR_PORT, HR_CLIENT, HR_AGENT, HR_REQUEST_ID,
-        HR_UPSTREAM_STATUS, HR_UPSTREAM, HR_ROUTE, HR_DURATION_US, HR_RECORD,
-        HR_NAMED
-    };
-
-    static const char *const  command[] = {
-        "command", "cwd", "timeout_ms", "provider_command_id"
-    };
-
-    static const int  command_columns[] = {
-        HR_COMMAND, HR_CWD, HR_TIMEOUT_MS, HR_COMMAND_ID
-    };
-
-    static const char *const  more[] = {
-        "folded_last_at", "files_total", "detached_since", "detached_ended",
-        "gap_operations", "gap_output_bytes", "gap_from", "gap_to"
-    };
-
-    static const int  more_columns[] = {
-        HR_FOLDED_AT, HR_FILES_TOTAL, HR_DETACHED_SINCE, HR_DETACHED_ENDED,
-        HR_GAP_OPERATIONS, HR_GAP_BYTES, HR_GAP_FROM, HR_GAP_TO
-    };
-
-    history_out_text(out, "{");
-    history_record_members(out, row);
-    history_json_stored(out, row, "request", HR_REQUEST);
-    history_json_stored(out, row, "result", HR_RESULT);
-
-    history_out_key(out, "command");
-
-    if (sqlite3_column_type(row, HR_COMMAND) == SQLITE_NULL) {
-        history_out_text(out, "null");
-
-    } else {
-        history_out_text(out, "{");
-        history_json_members(out, row, command, command_columns, 4);
-        history_out_text(out, "}");
-    }
-
-    history_out_key(out, "wire");
-    history_out_text(out, "{");
-    history_json_members(out, row, names, columns, 12);
-    history_out_text(out, "}");
-    history_json_members(out, row, more, more_columns, 8);
-
-    if (!history_json_files(out, db, id, err)) {
-        return false;
-    }
-
-    history_out_text(out, "}\n");
 
     return true;
 }
@@ -532,7 +389,9 @@ history_show_record(FILE *to, sqlite3 *db, history_row_t *row, const char *id,
     history_out_t  out = { .buf.max = HISTORY_JSON_MAX };
 
     if (json) {
-        ok = history_json_show(&out, db, row, id, err);
+        history_out_text(&out, "{");
+        ok = history_record_whole(&out, db, row, err);
+        history_out_text(&out, "}\n");
 
         if (ok && out.rc != SB_OK) {
             history_error(err, "MemoryError", "the record is too large");
