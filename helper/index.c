@@ -1,0 +1,969 @@
+/* The thread that fills the index, and what others tell it. */
+
+#include "index_int.h"
+
+#include "id.h"
+#include "log.h"
+#include "stats.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+
+#define INDEX_SWEEP_US   10000000u  /* all files are looked at so often */
+#define INDEX_NAP_MS     20         /* lets what belongs together come in */
+#define INDEX_BUSY_MS    400        /* ... while there is much */
+#define INDEX_HURRY_US   5000000u   /* someone who waits is hurried for */
+#define INDEX_BUSY       200        /* records of a round: much */
+#define INDEX_LATE_US    5000000u   /* behind by that: no pauses, and the usual
+                                       priority */
+
+
+index_t *
+index_new(const char *base, const char *history, bool plain)
+{
+    index_t  *ix;
+
+    ix = calloc(1, sizeof(index_t));
+    if (ix == NULL) {
+        return NULL;
+    }
+
+    pthread_mutex_init(&ix->lock, NULL);
+    pthread_cond_init(&ix->news, NULL);
+    (void) sem_init(&ix->wake, 0, 0);
+    ix->dirty_last = &ix->dirty;
+    ix->text.max = INDEX_BATCH_TEXT + 32 * 1024 * 1024;
+    ix->history = strdup(history);
+    ix->docs = malloc((INDEX_BATCH + INDEX_CHANGES) * sizeof(index_doc_t));
+    ix->vfs = plain ? store_plain_vfs() : NULL;
+
+    if (ix->history == NULL || ix->docs == NULL || (plain && ix->vfs == NULL)
+        || snprintf(ix->path, sizeof(ix->path), "%s/" INDEX_FILE, base)
+           >= (int) sizeof(ix->path))
+    {
+        index_free(ix);
+        return NULL;
+    }
+
+    return ix;
+}
+
+
+/* --- what others tell ---------------------------------------------------------- */
+
+static void
+index_tell(index_t *ix, const char *dir, bool forget)
+{
+    index_touch_t       *t;
+    unsigned long long   none;
+
+    t = NULL;
+
+    if (atomic_load(&ix->ntouched) < INDEX_TOUCHES) {
+        t = malloc(sizeof(index_touch_t));
+    }
+
+    if (t == NULL) {
+        /* all files are looked at instead, and compared */
+        atomic_store(&ix->all, true);
+
+    } else {
+        (void) snprintf(t->dir, sizeof(t->dir), "%s", dir);
+        t->at_us = sb_now_us();
+        t->forget = forget;
+        t->next = atomic_load(&ix->touched);
+        atomic_fetch_add(&ix->ntouched, 1);
+
+        while (!atomic_compare_exchange_weak(&ix->touched, &t->next, t)) {
+            /* another one came in between */
+        }
+    }
+
+    none = 0;
+    (void) atomic_compare_exchange_strong(&ix->waiting_us, &none, sb_now_us());
+
+    if (!atomic_exchange(&ix->pending, true)) {
+        (void) sem_post(&ix->wake);
+    }
+}
+
+
+void
+index_touch(index_t *ix, const char *dir)
+{
+    index_tell(ix, dir, false);
+}
+
+
+void
+index_forget(index_t *ix, const char *dir)
+{
+    index_tell(ix, dir, true);
+}
+
+
+/* --- files --------------------------------------------------------------------------- */
+
+index_box_t *
+index_box(index_t *ix, const char *dir)
+{
+    index_box_t  *box;
+
+    box = table_find(&ix->boxes, dir, strlen(dir));
+
+    if (box) {
+        return box;
+    }
+
+    box = calloc(1, sizeof(index_box_t));
+    if (box == NULL) {
+        return NULL;
+    }
+
+    (void) snprintf(box->dir, sizeof(box->dir), "%s", dir);
+
+    if (table_add(&ix->boxes, &box->node, box->dir, strlen(box->dir)) != SB_OK)
+    {
+        free(box);
+        return NULL;
+    }
+
+    return box;
+}
+
+
+static void
+index_dirty(index_t *ix, index_box_t *box, bool forget)
+{
+    box->forget = box->forget || forget;
+
+    if (!box->dirty) {
+        box->dirty = true;
+        box->next_dirty = NULL;
+        *ix->dirty_last = box;
+        ix->dirty_last = &box->next_dirty;
+    }
+}
+
+
+static bool
+index_same_stat(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_size == b->st_size
+           && a->st_mtim.tv_sec == b->st_mtim.tv_sec
+           && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+
+/* Looks at a file; one that changed since is to be read. */
+static bool
+index_look(index_t *ix, const char *dir)
+{
+    char          path[1100];
+    size_t        n;
+    struct stat   main, wal;
+    index_box_t  *box;
+
+    n = store_dir_path(path, sizeof(path) - 8, ix->history, dir);
+
+    if (n == 0 || stat(path, &main) == -1 || !S_ISREG(main.st_mode)) {
+        return false;
+    }
+
+    (void) strcpy(path + n, "-wal");
+
+    if (stat(path, &wal) == -1) {
+        memset(&wal, 0, sizeof(wal));
+    }
+
+    box = index_box(ix, dir);
+    if (box == NULL) {
+        return false;
+    }
+
+    box->seen = true;
+
+    if (!index_same_stat(&main, &box->main) || !index_same_stat(&wal, &box->wal)
+        || !box->done || box->failing)
+    {
+        /* whatever was not told: a crash, or somebody else */
+        index_dirty(ix, box, !box->done || main.st_ino != box->main.st_ino);
+    }
+
+    box->main = main;
+    box->wal = wal;
+
+    return true;
+}
+
+
+static void
+index_unsee(void *entry, void *data)
+{
+    index_box_t  *box = entry;
+
+    (void) data;
+    box->seen = false;
+}
+
+
+typedef struct {
+    index_t      *ix;
+    index_box_t  *gone;
+    int           rc;
+} index_gone_t;
+
+static void
+index_find_gone(void *entry, void *data)
+{
+    index_box_t   *box = entry;
+    index_gone_t  *g = data;
+
+    if (!box->seen && !box->dirty) {
+        box->next_dirty = g->gone;
+        g->gone = box;
+    }
+}
+
+
+/* Takes boxes whose files are gone out of the list. */
+static int
+index_leave(index_t *ix)
+{
+    int           rc;
+    index_box_t  *box;
+    index_gone_t  g;
+
+    memset(&g, 0, sizeof(g));
+    table_each(&ix->boxes, index_find_gone, &g);
+    rc = SQLITE_OK;
+
+    while ((box = g.gone) != NULL && rc == SQLITE_OK) {
+        g.gone = box->next_dirty;
+
+        rc = index_begin(ix);
+
+        if (rc == SQLITE_OK) {
+            rc = index_box_drop(ix, box, true);
+        }
+
+        if (rc == SQLITE_OK) {
+            rc = index_commit(ix);
+
+        } else {
+            index_rollback(ix);
+        }
+
+        if (rc == SQLITE_OK) {
+            index_box_close(ix, box);
+            table_remove(&ix->boxes, &box->node);
+            free(box);
+        }
+    }
+
+    return rc;
+}
+
+
+/* All files: new ones, those that changed without a word, those that are gone.
+ */
+static int
+index_sweep(index_t *ix)
+{
+    DIR            *d;
+    char            path[1100];
+    struct dirent  *e;
+
+    (void) snprintf(path, sizeof(path), "%s/.", ix->history);
+
+    d = opendir(path);
+    if (d == NULL) {
+        log_minutely(LOG_WARN, "%s cannot be read for the index: %s",
+                     ix->history, strerror(errno));
+        return SQLITE_OK;
+    }
+
+    table_each(&ix->boxes, index_unsee, NULL);
+    errno = 0;
+
+    while ((e = readdir(d)) != NULL) {
+        if (e->d_name[0] != '.' && strlen(e->d_name) < STORE_DIR_LEN) {
+            (void) index_look(ix, e->d_name);
+        }
+
+        errno = 0;
+    }
+
+    /* what could not be read to its end tells of nothing that is gone */
+
+    if (errno) {
+        closedir(d);
+        return SQLITE_OK;
+    }
+
+    closedir(d);
+
+    return index_leave(ix);
+}
+
+
+/* Boxes as the index knows them. */
+static int
+index_load_boxes(index_t *ix)
+{
+    int            rc;
+    index_box_t   *box;
+    sqlite3_stmt  *st;
+
+    rc = sqlite3_prepare_v2(ix->db, "select id, dir, ino, change, change_id"
+                            " from boxes", -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+        box = index_box(ix, (const char *) sqlite3_column_text(st, 1));
+
+        if (box == NULL) {
+            rc = SQLITE_NOMEM;
+            break;
+        }
+
+        box->id = sqlite3_column_int64(st, 0);
+        box->ino = sqlite3_column_int64(st, 2);
+        box->change = sqlite3_column_int64(st, 3);
+        (void) snprintf(box->change_id, sizeof(box->change_id), "%s",
+                        (const char *) sqlite3_column_text(st, 4));
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
+static void
+index_box_free(void *entry, void *data)
+{
+    index_box_t  *box = entry;
+    index_t      *ix = data;
+
+    index_box_close(ix, box);
+    table_remove(&ix->boxes, &box->node);
+    free(box);
+}
+
+
+static void
+index_forget_boxes(index_t *ix)
+{
+    table_each(&ix->boxes, index_box_free, ix);
+    ix->dirty = NULL;
+    ix->dirty_last = &ix->dirty;
+}
+
+
+/* --- one round ----------------------------------------------------------------------- */
+
+/* What was told since. */
+static void
+index_take(index_t *ix)
+{
+    index_box_t    *box;
+    index_touch_t  *t, *next;
+
+    atomic_store(&ix->pending, false);
+
+    if (atomic_exchange(&ix->all, false)) {
+        ix->sweep_us = 0;
+    }
+
+    for (t = atomic_exchange(&ix->touched, NULL); t; t = next) {
+        next = t->next;
+        atomic_fetch_sub(&ix->ntouched, 1);
+
+        if (ix->oldest_us == 0 || t->at_us < ix->oldest_us) {
+            ix->oldest_us = t->at_us;
+        }
+
+        box = index_box(ix, t->dir);
+
+        if (box) {
+            index_dirty(ix, box, t->forget);
+        } else {
+            ix->sweep_us = 0;
+        }
+
+        free(t);
+    }
+}
+
+
+/* Reads one file to its end; false: it, or the index (*rc), failed. */
+static bool
+index_one(index_t *ix, index_box_t *box, size_t *n, int *rc)
+{
+    size_t        before;
+    index_read_e  got;
+
+    do {
+        before = ix->ndocs;
+        got = index_read(ix, box, rc);
+
+        if (*rc != SQLITE_OK || got == INDEX_READ_FAILED) {
+            return false;
+        }
+
+        *n += ix->ndocs - before;
+
+        if (got == INDEX_READ_FULL) {
+            *rc = index_commit(ix);
+
+            if (*rc != SQLITE_OK) {
+                return false;
+            }
+        }
+
+    } while ((got == INDEX_READ_MORE || got == INDEX_READ_FULL)
+             && !atomic_load(&ix->stop));
+
+    if (got == INDEX_READ_DONE && !box->done) {
+        box->done = true;
+        pthread_mutex_lock(&ix->lock);
+        ix->numbers.done++;
+        pthread_mutex_unlock(&ix->lock);
+    }
+
+    return true;
+}
+
+
+/* Reads all files that have news.  *n: records; *left: some could not be read.
+ */
+static int
+index_round(index_t *ix, size_t *n, bool *left)
+{
+    int            rc;
+    index_box_t   *box, *next, *compare, *again;
+
+    rc = SQLITE_OK;
+    compare = NULL;
+    again = NULL;
+    box = ix->dirty;
+    ix->dirty = NULL;
+    ix->dirty_last = &ix->dirty;
+
+    for ( /* void */ ; box; box = next) {
+        next = box->next_dirty;
+        box->dirty = false;
+
+        if (rc == SQLITE_OK && !atomic_load(&ix->stop)
+            && index_one(ix, box, n, &rc))
+        {
+            if (box->forget) {
+                box->next_dirty = compare;
+                compare = box;
+            }
+
+        } else {
+            box->next_dirty = again;
+            again = box;
+        }
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = index_commit(ix);
+    }
+
+    for ( /* void */ ; compare; compare = next) {
+        next = compare->next_dirty;
+
+        if (rc == SQLITE_OK && index_compare(ix, compare, &rc)) {
+            compare->forget = false;
+            rc = index_commit(ix);
+        }
+    }
+
+    for ( /* void */ ; again; again = next) {
+        next = again->next_dirty;
+
+        /* what is gone is found by the sweep */
+
+        *left = true;
+
+        if (rc != SQLITE_OK || again->failing || again->retry_us > sb_now_us())
+        {
+            index_dirty(ix, again, false);
+
+        } else {
+            ix->sweep_us = 0;
+        }
+    }
+
+    if (rc != SQLITE_OK) {
+        index_rollback(ix);
+    }
+
+    return rc;
+}
+
+
+static void
+index_numbers_set(index_t *ix, bool ready)
+{
+    struct stat  st;
+    uint64_t     bytes;
+    char         path[1120];
+
+    bytes = stat(ix->path, &st) == 0 ? (uint64_t) st.st_size : 0;
+    (void) snprintf(path, sizeof(path), "%s-wal", ix->path);
+    bytes += stat(path, &st) == 0 ? (uint64_t) st.st_size : 0;
+
+    pthread_mutex_lock(&ix->lock);
+    ix->numbers.bytes = bytes;
+    ix->numbers.files = ix->boxes.count;
+    ix->numbers.ready = ix->numbers.ready || ready;
+
+    if (ix->numbers.done > ix->numbers.files) {
+        ix->numbers.done = ix->numbers.files;
+    }
+
+    pthread_mutex_unlock(&ix->lock);
+}
+
+
+static int
+index_count_rows(index_t *ix)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    rc = sqlite3_prepare_v2(ix->db, "select count(*) from ops", -1, &st, NULL);
+
+    if (rc == SQLITE_OK) {
+        pthread_mutex_lock(&ix->lock);
+        ix->numbers.rows = sqlite3_step(st) == SQLITE_ROW
+                           ? (uint64_t) sqlite3_column_int64(st, 0) : 0;
+        ix->numbers.done = 0;
+        pthread_mutex_unlock(&ix->lock);
+        rc = sqlite3_finalize(st);
+    }
+
+    return rc;
+}
+
+
+/* Opens the file, or makes it anew, and learns what it has. */
+static bool
+index_prepare(index_t *ix)
+{
+    int  rc;
+
+    if (ix->db) {
+        return true;
+    }
+
+    if (!index_db_open(ix)) {
+        return false;
+    }
+
+    index_forget_boxes(ix);
+    ix->sweep_us = 0;
+    ix->lost = true;
+    rc = index_load_boxes(ix);
+
+    if (rc == SQLITE_OK) {
+        rc = index_count_rows(ix);
+    }
+
+    if (rc != SQLITE_OK) {
+        if (index_db_broken(rc)) {
+            (void) index_db_anew(ix, sqlite3_errstr(rc));
+        }
+
+        index_db_close(ix);
+        return false;
+    }
+
+    return true;
+}
+
+
+/* Somebody removed the file. */
+static bool
+index_removed(index_t *ix)
+{
+    struct stat  st;
+
+    return stat(ix->path, &st) == -1 ? errno == ENOENT : st.st_ino != ix->ino;
+}
+
+
+/* *n: records that went in.  False: it could not be done. */
+static bool
+index_turn(index_t *ix, size_t *n)
+{
+    int       rc;
+    bool      left, swept;
+    uint64_t  cursor;
+
+    *n = 0;
+    left = false;
+    swept = false;
+    rc = SQLITE_OK;
+
+    if (!index_prepare(ix)) {
+        return false;
+    }
+
+    /* what is told after this is of the next turn */
+    cursor = stats_get(STATS_APPLIED_CURSOR);
+    index_take(ix);
+
+    if (sb_now_us() >= ix->sweep_us) {
+
+        if (index_removed(ix)) {
+            (void) index_db_anew(ix, "it was removed");
+            index_db_close(ix);
+            return false;
+        }
+
+        rc = index_sweep(ix);
+        ix->sweep_us = sb_now_us() + INDEX_SWEEP_US;
+        swept = true;
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = index_round(ix, n, &left);
+    }
+
+    if (rc == SQLITE_OK && *n == 0) {
+        rc = index_parts_tidy(ix, true);
+    }
+
+    if (rc != SQLITE_OK) {
+        log_minutely(LOG_WARN, "the index cannot be written: %s",
+                     ix->db ? sqlite3_errmsg(ix->db) : sqlite3_errstr(rc));
+        index_rollback(ix);
+
+        if (index_db_broken(rc)) {
+            (void) index_db_anew(ix, sqlite3_errstr(rc));
+            index_db_close(ix);
+        }
+
+        return false;
+    }
+
+    index_numbers_set(ix, swept && !atomic_load(&ix->stop));
+
+    if (!left) {
+        ix->oldest_us = 0;
+        atomic_store(&ix->waiting_us, 0);
+        pthread_mutex_lock(&ix->lock);
+
+        if (ix->numbers.ready && cursor > ix->reached) {
+            ix->reached = cursor;
+        }
+
+        pthread_cond_broadcast(&ix->news);
+        pthread_mutex_unlock(&ix->lock);
+    }
+
+    return true;
+}
+
+
+/* --- the thread -------------------------------------------------------------------------- */
+
+static void
+index_priority(index_t *ix, bool usual)
+{
+    struct sched_param  p;
+
+    /* the helper may come back from the lowest priority (helper_limits()) */
+
+    if (!ix->yields) {
+        return;
+    }
+
+    memset(&p, 0, sizeof(p));
+    (void) pthread_setschedparam(pthread_self(),
+                                 usual ? SCHED_OTHER : SCHED_IDLE, &p);
+}
+
+
+static bool
+index_may_yield(void)
+{
+    struct sched_param  p;
+
+    memset(&p, 0, sizeof(p));
+
+    return pthread_setschedparam(pthread_self(), SCHED_IDLE, &p) == 0
+           && pthread_setschedparam(pthread_self(), SCHED_OTHER, &p) == 0;
+}
+
+
+static bool
+index_hurried(index_t *ix)
+{
+    uint64_t  reached;
+
+    if (sb_now_us() > atomic_load(&ix->hurry_us) + INDEX_HURRY_US) {
+        /* a cursor that never comes, or one that takes long in any case */
+        return false;
+    }
+
+    pthread_mutex_lock(&ix->lock);
+    reached = ix->reached;
+    pthread_mutex_unlock(&ix->lock);
+
+    return atomic_load(&ix->hurry) > reached;
+}
+
+
+/* Waits for something to do, at most so long. */
+static void
+index_sleep(index_t *ix, unsigned ms)
+{
+    struct timespec  until;
+
+    (void) clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long) (ms % 1000) * 1000000;
+    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+
+    while (sem_timedwait(&ix->wake, &until) == -1 && errno == EINTR) {
+        /* again */
+    }
+}
+
+
+static void
+index_nap(index_t *ix, unsigned ms)
+{
+    struct timespec  t;
+
+    for ( /* void */ ; ms >= INDEX_NAP_MS; ms -= INDEX_NAP_MS) {
+
+        if (atomic_load(&ix->stop) || index_hurried(ix)) {
+            return;
+        }
+
+        t.tv_sec = 0;
+        t.tv_nsec = INDEX_NAP_MS * 1000000;
+        (void) nanosleep(&t, NULL);
+    }
+}
+
+
+static void *
+index_thread(void *data)
+{
+    bool      usual, ok;
+    size_t    n;
+    index_t  *ix = data;
+
+    /* on the stack of this thread alone: others do not change it */
+    ix->yields = index_may_yield();
+    usual = true;
+
+    while (!atomic_load(&ix->stop)) {
+
+        if ((ix->oldest_us && sb_now_us() > ix->oldest_us + INDEX_LATE_US)
+            != usual)
+        {
+            usual = !usual;
+            index_priority(ix, usual);
+        }
+
+        ok = index_turn(ix, &n);
+
+        if (!ok) {
+            index_sleep(ix, 500);
+
+        } else if (n >= INDEX_BUSY) {
+            /* later is cheaper: more goes into one transaction */
+            index_nap(ix, usual ? INDEX_NAP_MS : INDEX_BUSY_MS);
+
+        } else if (!atomic_load(&ix->pending)) {
+            index_sleep(ix, index_hurried(ix) ? INDEX_NAP_MS : 1000);
+
+            if (!index_hurried(ix)) {
+                index_nap(ix, INDEX_NAP_MS);
+            }
+        }
+    }
+
+    return NULL;
+}
+
+
+bool
+index_start(index_t *ix)
+{
+    ix->running = pthread_create(&ix->thread, NULL, index_thread, ix) == 0;
+
+    return ix->running;
+}
+
+
+static void
+index_readers_close(index_t *ix)
+{
+    index_reader_t  *r, *next;
+
+    pthread_mutex_lock(&ix->lock);
+    r = ix->readers;
+    ix->readers = NULL;
+    ix->nreaders = 0;
+    pthread_mutex_unlock(&ix->lock);
+
+    for ( /* void */ ; r; r = next) {
+        next = r->next;
+        (void) sqlite3_close(r->db);
+        free(r);
+    }
+}
+
+
+void
+index_stop(index_t *ix)
+{
+    if (ix == NULL || !ix->running) {
+        return;
+    }
+
+    atomic_store(&ix->stop, true);
+    (void) sem_post(&ix->wake);
+    (void) pthread_join(ix->thread, NULL);
+    ix->running = false;
+
+    index_rollback(ix);
+    index_forget_boxes(ix);
+
+    /* the writer is the last: it takes the log into the file */
+    index_readers_close(ix);
+    index_db_close(ix);
+
+    pthread_mutex_lock(&ix->lock);
+    pthread_cond_broadcast(&ix->news);
+    pthread_mutex_unlock(&ix->lock);
+}
+
+
+void
+index_free(index_t *ix)
+{
+    index_touch_t  *t;
+
+    if (ix == NULL) {
+        return;
+    }
+
+    index_stop(ix);
+    index_forget_boxes(ix);
+    table_free(&ix->boxes);
+    index_forget_words(ix);
+
+    index_readers_close(ix);
+
+    while ((t = atomic_load(&ix->touched)) != NULL) {
+        atomic_store(&ix->touched, t->next);
+        free(t);
+    }
+
+    sb_buf_free(&ix->text);
+    free(ix->docs);
+    free(ix->history);
+    (void) sem_destroy(&ix->wake);
+    pthread_cond_destroy(&ix->news);
+    pthread_mutex_destroy(&ix->lock);
+    free(ix);
+}
+
+
+/* --- how far it is ------------------------------------------------------------------------ */
+
+bool
+index_reached(index_t *ix, uint64_t cursor)
+{
+    bool  reached;
+
+    pthread_mutex_lock(&ix->lock);
+    reached = ix->reached >= cursor;
+    pthread_mutex_unlock(&ix->lock);
+
+    return reached;
+}
+
+
+void
+index_hurry(index_t *ix, uint64_t cursor)
+{
+    unsigned long long  was;
+
+    was = atomic_load(&ix->hurry);
+    atomic_store(&ix->hurry_us, sb_now_us());
+
+    while (was < cursor
+           && !atomic_compare_exchange_weak(&ix->hurry, &was, cursor))
+    {
+        /* another one came in between */
+    }
+
+    if (!index_reached(ix, cursor) && !atomic_exchange(&ix->pending, true)) {
+        (void) sem_post(&ix->wake);
+    }
+}
+
+
+bool
+index_wait(index_t *ix, uint64_t cursor, unsigned ms)
+{
+    bool             reached;
+    struct timespec  until;
+
+    (void) clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long) (ms % 1000) * 1000000;
+    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+
+    index_hurry(ix, cursor);
+    pthread_mutex_lock(&ix->lock);
+
+    while (ix->reached < cursor && !atomic_load(&ix->stop)
+           && pthread_cond_timedwait(&ix->news, &ix->lock, &until)
+              != ETIMEDOUT)
+    {
+        /* it may be another's news */
+    }
+
+    reached = ix->reached >= cursor;
+    pthread_mutex_unlock(&ix->lock);
+
+    return reached;
+}
+
+
+void
+index_numbers(index_t *ix, index_numbers_t *n)
+{
+    uint64_t  now, oldest;
+
+    oldest = atomic_load(&ix->waiting_us);
+    now = sb_now_us();
+
+    pthread_mutex_lock(&ix->lock);
+    *n = ix->numbers;
+    n->cursor = ix->reached;
+    pthread_mutex_unlock(&ix->lock);
+
+    n->lag_us = oldest && oldest < now ? now - oldest : 0;
+}
