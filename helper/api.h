@@ -9,6 +9,7 @@
 #include "apply.h"
 #include "ask.h"
 #include "fetch.h"
+#include "index.h"
 #include "journal.h"
 #include "options.h"
 #include "reader.h"
@@ -25,6 +26,7 @@ typedef struct {
     fetch_t          *fetch;            /* or NULL */
     ask_t            *ask;
     readers_t        *readers;          /* NULL with mode none */
+    index_t          *index;            /* NULL with mode none */
 
     pthread_mutex_t   lock;             /* what upstream said last */
     bool              asking;

@@ -130,6 +130,51 @@ api_asks(sb_buf_t *b, ask_t *ask)
 }
 
 
+static sb_rc_t
+api_index(sb_buf_t *b, index_t *index)
+{
+    size_t           i;
+    sb_rc_t          rc;
+    index_numbers_t  n;
+
+    index_numbers(index, &n);
+
+    const struct {
+        const char  *name;
+        const char  *type;
+        const char  *help;
+        uint64_t     v;
+    } rows[] = {
+        { "index_ready", "gauge", "0: the search index is being made, answers "
+          "do not tell all", n.ready },
+        { "index_files", "gauge", "history files that are indexed", n.files },
+        { "index_files_done", "gauge", "of these, that were read to their end "
+          "since the start", n.done },
+        { "index_rows", "gauge", "operations in the index", n.rows },
+        { "index_bytes", "gauge", "bytes of the index on the disk", n.bytes },
+        { "index_cursor", "gauge", "everything up to this cursor is in the "
+          "index", n.cursor },
+        { "index_records_total", "counter", "records written into the index",
+          n.indexed },
+        { "index_cut_total", "counter", "of these, with more output than is "
+          "searched", n.cut },
+        { "index_rebuilds_total", "counter", "times the index was made anew",
+          n.rebuilds },
+        { "index_partial_total", "counter", "searches that took too long and "
+          "told what they had", n.partial }
+    };
+
+    rc = api_seconds(b, "index_lag_seconds", "age of the oldest news that is "
+                     "in a history file and not in the index", n.lag_us);
+
+    for (i = 0; rc == SB_OK && i < sizeof(rows) / sizeof(rows[0]); i++) {
+        rc = api_one(b, rows[i].name, rows[i].type, rows[i].help, rows[i].v);
+    }
+
+    return rc;
+}
+
+
 ask_rc_e
 api_metrics(ask_question_t *q)
 {
@@ -169,6 +214,10 @@ api_metrics(ask_question_t *q)
 
     if (rc == SB_OK) {
         rc = api_asks(&b, api->ask);
+    }
+
+    if (rc == SB_OK && api->index) {
+        rc = api_index(&b, api->index);
     }
 
     if (rc != SB_OK) {

@@ -268,6 +268,8 @@ dirs_drop(dirs_t *d, const options_t *o, char *why, size_t size)
 
     (void) snprintf(d->history_base, sizeof(d->history_base),
                     "/proc/self/fd/%d", d->history);
+    (void) snprintf(d->index_base, sizeof(d->index_base),
+                    "/proc/self/fd/%d", d->index);
     d->plain = true;
 
     return true;
@@ -285,6 +287,7 @@ dirs_open(dirs_t *d, const options_t *o, char *why, size_t size)
     d->journal = -1;
     d->history = -1;
     d->keys = -1;
+    d->index = -1;
     d->journal_lock = -1;
     d->history_lock = -1;
     d->listen = -1;
@@ -309,6 +312,7 @@ dirs_open(dirs_t *d, const options_t *o, char *why, size_t size)
 
     ok = dirs_one(data, "journal", "journal", o, &d->journal, why, size)
          && dirs_one(data, "keys", "keys", o, &d->keys, why, size)
+         && dirs_one(data, "index", "index", o, &d->index, why, size)
          && dirs_one(AT_FDCWD, history, history, o, &d->history, why, size)
          && dirs_lock(d->journal, o->data, o, &d->journal_lock, why, size)
          && dirs_lock(d->history, history, o, &d->history_lock, why, size);
@@ -318,6 +322,8 @@ dirs_open(dirs_t *d, const options_t *o, char *why, size_t size)
     if (!ok) {
         return false;
     }
+
+    (void) snprintf(d->index_base, sizeof(d->index_base), "%s/index", o->data);
 
     if (realpath(history, d->history_base) == NULL) {
         return dirs_why(why, size, "cannot resolve \"%s\": %s", history,
@@ -331,7 +337,7 @@ dirs_open(dirs_t *d, const options_t *o, char *why, size_t size)
 void
 dirs_close(dirs_t *d)
 {
-    int       fds[] = { d->listen, d->journal, d->history, d->keys,
+    int       fds[] = { d->listen, d->journal, d->history, d->keys, d->index,
                         d->journal_lock, d->history_lock };
     unsigned  i;
 

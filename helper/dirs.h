@@ -17,11 +17,13 @@ typedef struct {
     int    journal;             /* directories */
     int    history;
     int    keys;
+    int    index;
     int    journal_lock;
     int    history_lock;
     int    listen;
     char   history_base[4096];  /* path for the store */
-    bool   plain;               /* ... below /proc/self/fd */
+    char   index_base[4096];    /* path for the index */
+    bool   plain;               /* ... both below /proc/self/fd */
     char   socket[108];
 } dirs_t;
 

@@ -7,6 +7,7 @@
 #include "dirs.h"
 #include "fetch.h"
 #include "id.h"
+#include "index.h"
 #include "inflight.h"
 #include "journal.h"
 #include "log.h"
@@ -30,6 +31,7 @@ typedef struct {
     options_t      options;
     dirs_t         dirs;
     store_t       *store;
+    index_t       *index;
     journal_t     *journal;
     inflight_t    *inflight;
     apply_t       *apply;
@@ -91,6 +93,13 @@ helper_limits(void)
 }
 
 
+static void
+helper_news(void *data, const char *dir)
+{
+    index_touch(data, dir);
+}
+
+
 static bool
 helper_open(helper_t *h, char *why, size_t size)
 {
@@ -110,9 +119,14 @@ helper_open(helper_t *h, char *why, size_t size)
 
     h->store = store_new(h->dirs.history_base, STORE_HANDLES, h->dirs.plain);
 
-    if (h->store == NULL) {
+    h->index = index_new(h->dirs.index_base, h->dirs.history_base,
+                         h->dirs.plain);
+
+    if (h->store == NULL || h->index == NULL) {
         return false;
     }
+
+    store_set_news(h->store, helper_news, h->index);
 
     from = journal_applied_load(h->dirs.journal);
     h->apply = apply_new(h->store, h->fetch, h->dirs.journal, from);
@@ -143,7 +157,7 @@ helper_open(helper_t *h, char *why, size_t size)
                  "keeps what comes");
     }
 
-    if (!apply_start(h->apply)) {
+    if (!apply_start(h->apply) || !index_start(h->index)) {
         (void) snprintf(why, size, "cannot start a thread");
         return false;
     }
@@ -216,6 +230,7 @@ helper_run(helper_t *h)
     }
 
     h->api.ask = h->ask;
+    h->api.index = h->index;
     h->server.ask = h->ask;
 
     log_line(LOG_INFO, "sandbox-helper %s keeps %s, listening on %s",
@@ -242,6 +257,7 @@ helper_close(helper_t *h)
                  "be applied at the next start");
     }
 
+    index_stop(h->index);
     ask_free(h->ask);
     readers_free(h->api.readers);
     fetch_stop(h->fetch);
@@ -249,6 +265,7 @@ helper_close(helper_t *h)
     journal_close(h->journal);
     inflight_free(h->inflight);
     store_free(h->store);
+    index_free(h->index);
     dirs_close(&h->dirs);
 }
 

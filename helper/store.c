@@ -134,6 +134,14 @@ store_base(const store_t *s)
 }
 
 
+void
+store_set_news(store_t *s, store_news_pt news, void *data)
+{
+    s->news = news;
+    s->news_data = data;
+}
+
+
 bool
 store_exists(store_t *s, const char *dir)
 {
@@ -346,6 +354,7 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
 
     db->nstmts = STORE_STMTS;
     db->bulk = s->bulk;
+    db->store = s;
     store_link(s, db);
     stats_set(STATS_HANDLES, s->open.count);
 
@@ -711,6 +720,10 @@ store_commit(store_db_t *db, uint64_t applied)
         db->applied = applied;
     }
 
+    if (db->store->news) {
+        db->store->news(db->store->news_data, db->dir);
+    }
+
     return SQLITE_OK;
 }
 
@@ -773,5 +786,9 @@ store_set_aside(store_t *s, const char *dir, const char *why)
             log_line(LOG_ERROR, "the history file of %s cannot be used (%s); "
                      "it is kept as %s", dir, why, strrchr(to, '/') + 1);
         }
+    }
+
+    if (s->news) {
+        s->news(s->news_data, dir);
     }
 }

@@ -52,6 +52,7 @@ struct store_db_s {
     bulk_t         *bulk;           /* of the store: rows to be inserted */
     sqlite3_stmt   *bulk_stmts[BULK_TABLES];
 
+    store_t        *store;
     char           *sandbox;        /* identity, from history_meta */
     char           *instance;
     bool            fresh;          /* has no tables of ours yet */
@@ -78,6 +79,11 @@ struct store_db_s {
 store_t *store_new(const char *base, unsigned handles, bool plain);
 void store_free(store_t *s);
 const char *store_base(const store_t *s);
+
+/* Calls `news` with the directory after each commit, and when a file was set
+ * aside; in the thread of the writer, which it must not keep waiting. */
+typedef void (*store_news_pt)(void *data, const char *dir);
+void store_set_news(store_t *s, store_news_pt news, void *data);
 
 /* Is there a history file in that directory?  Asks the file system. */
 bool store_exists(store_t *s, const char *dir);
