@@ -330,7 +330,7 @@ my @in_order = @op[1, 2, 4, 3, 5, 6];
     is_deeply(ids(@all), \@in_order, 'list: all sandboxes in one order');
     is_deeply([ sort keys %{ $all[0] } ],
         [ sort qw(seq cursor id sandbox_id source type status started_at
-                  completed_at duration_ms actor summary exit_code http_status
+                  completed_at duration_ms actor summary summary_bytes exit_code http_status
                   bytes_in bytes_out output file verdict lock chain error_code
                   reason folded) ], 'list: members');
     is_deeply([ sort keys %{ $all[0]{actor} } ],
@@ -502,8 +502,10 @@ sub columns {
     }
 
     my ($status, $out) = history('show', '--json', $big);
-    my $whole = '"summary":"' . 'x' x 2_000_000 . '"';
+    my $whole = '"command":"' . 'x' x 2_000_000 . '"';
     ok(index($out, $whole) > 0, 'C107: a large command, whole');
+    like($out, qr/"summary":"x{4096}","summary_bytes":2000000,/,
+         'C107: its line is cut, and says so');
     like($out, qr/"stdout_bytes":@{[ 128 * 16384 ]},/, 'C107: and its output');
     system 'rm', '-r', "$root/big";
 }
