@@ -56,7 +56,9 @@ index_reader(index_t *ix, char *why, size_t size)
 
     pthread_mutex_unlock(&ix->lock);
 
-    if (r && r->generation == generation) {
+    if (r && r->generation == generation
+        && sqlite3_exec(r->db, "begin", NULL, NULL, NULL) == SQLITE_OK)
+    {
         return r;
     }
 
@@ -76,8 +78,7 @@ index_reader(index_t *ix, char *why, size_t size)
 
     if (rc == SQLITE_OK) {
         (void) sqlite3_busy_timeout(r->db, 1000);
-        rc = sqlite3_exec(r->db, "pragma query_only = on;"
-                          "pragma temp_store = memory;"
+        rc = sqlite3_exec(r->db, "pragma temp_store = memory;"
                           "pragma cache_size = -4096;"
                           "select 1 from meta", NULL, NULL, NULL);
     }
@@ -88,6 +89,11 @@ index_reader(index_t *ix, char *why, size_t size)
 
     if (rc == SQLITE_OK) {
         rc = index_secret(r->db, r->secret);
+    }
+
+    if (rc == SQLITE_OK) {
+        /* one moment of the index for all of a question */
+        rc = sqlite3_exec(r->db, "begin", NULL, NULL, NULL);
     }
 
     if (rc != SQLITE_OK) {
@@ -107,6 +113,8 @@ void
 index_reader_back(index_t *ix, index_reader_t *r, bool broken)
 {
     r->until_us = 0;
+    broken = sqlite3_exec(r->db, "rollback", NULL, NULL, NULL) != SQLITE_OK
+             || broken;
 
     pthread_mutex_lock(&ix->lock);
 
@@ -194,9 +202,10 @@ index_ask_text(index_reader_t *r, int *rc, const char *sql, int kind,
 #define INDEX_IN     2000       /* records that a set of several values may have
                                    to be put together */
 #define INDEX_MOST   5000       /* ... that are counted to choose an index */
-#define INDEX_LEAD   300        /* no more than that: looked up in the full
-                                   text one by one */
-#define INDEX_NPATHS 10000      /* different paths that a glob may match */
+#define INDEX_LEAD   300        /* no more than that may be looked up in the
+                                   full text one by one ... */
+#define INDEX_SPREAD 150        /* ... when they are that far apart */
+#define INDEX_NPATHS 2000       /* different paths that a glob may match */
 
 typedef struct {
     index_reader_t  *r;
@@ -431,9 +440,9 @@ index_paths_of(index_choice_t *c, const char *glob)
     sb_str_t       path;
     sqlite3_stmt  *st, *add;
 
-    c->rc = sqlite3_exec(c->r->db, "pragma query_only = off;"
-                         "create temp table if not exists asked(id INTEGER"
-                         " PRIMARY KEY); delete from asked", NULL, NULL, NULL);
+    c->rc = sqlite3_exec(c->r->db, "create temp table if not exists asked("
+                         "id INTEGER PRIMARY KEY); delete from asked", NULL,
+                         NULL, NULL);
     if (c->rc != SQLITE_OK) {
         return;
     }
@@ -701,7 +710,10 @@ index_plan(index_reader_t *r, const index_question_t *q, index_plan_t *p,
         }
     }
 
-    p->few = p->text && c.best <= INDEX_LEAD;
+    /* one by one costs far more for each than going through the stretch */
+    p->few = p->text && c.best <= INDEX_LEAD
+             && (p->lo < 0 || p->hi == INT64_MAX
+                 || (p->hi - p->lo) / INDEX_SPREAD > c.best);
     rc = c.rc;
 
     if (p->lo > p->hi) {
