@@ -161,7 +161,11 @@ api_index(sb_buf_t *b, index_t *index)
         { "index_rebuilds_total", "counter", "times the index was made anew",
           n.rebuilds },
         { "index_partial_total", "counter", "searches that took too long and "
-          "told what they had", n.partial }
+          "told what they had", n.partial },
+        { "index_refused_total", "counter", "searches for nothing that can be "
+          "searched for, or for too much", n.refused },
+        { "index_inexact_total", "counter", "facets that did not count all "
+          "records", n.inexact }
     };
 
     rc = api_seconds(b, "index_lag_seconds", "age of the oldest news that is "

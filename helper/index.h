@@ -75,6 +75,9 @@ typedef struct {
     unsigned                 limit;     /* 1-INDEX_LIMIT */
     bool                     ascending; /* oldest first */
     unsigned                 ms;        /* may take; 0: INDEX_MS */
+    unsigned                 counted;   /* records that facets count; 0:
+                                           INDEX_FACETS */
+    bool                     late;      /* its time is over as it begins */
 } index_question_t;
 
 typedef struct {
@@ -153,6 +156,8 @@ typedef struct {
     uint64_t  indexed;          /* operations written since the start */
     uint64_t  cut;              /* of these, with more output than INDEX_TEXT */
     uint64_t  partial;          /* questions that took too long */
+    uint64_t  refused;          /* whose q could not be searched for */
+    uint64_t  inexact;          /* facets that did not count all */
 } index_numbers_t;
 
 void index_numbers(index_t *ix, index_numbers_t *n);

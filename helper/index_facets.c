@@ -23,6 +23,7 @@ typedef struct {
     facet_slot_t    *slots;
     size_t           used;
     index_facets_t  *f;
+    unsigned         most;
     uint64_t         other[INDEX_FACET_COUNT];
 } facet_count_t;
 
@@ -69,7 +70,7 @@ facet_row(void *data, sqlite3_stmt *st)
 {
     facet_count_t  *c = data;
 
-    if (c->f->total == INDEX_FACETS) {
+    if (c->f->total == c->most) {
         c->f->exact = false;
         return false;
     }
@@ -228,6 +229,7 @@ index_facets(index_t *ix, const index_question_t *q, index_facets_t *f)
     memset(&c, 0, sizeof(c));
     f->exact = true;
     c.f = f;
+    c.most = q->counted ? q->counted : INDEX_FACETS;
     all = *q;
     all.has_before = false;
     all.has_after = false;
@@ -248,13 +250,16 @@ index_facets(index_t *ix, const index_question_t *q, index_facets_t *f)
 
     if (rc == INDEX_OK) {
         rc = index_rows(ix, r, &p, "o.type, o.status, o.actor_type, o.actor,"
-                        " o.box, o.source", false, INDEX_FACETS + 1, facet_row,
-                        &c, &has_resume, &resume, f->why, sizeof(f->why));
+                        " o.box, o.source", false, (int64_t) c.most + 1,
+                        facet_row, &c, &has_resume, &resume, f->why, sizeof(f->why));
     }
 
     if (rc == INDEX_PARTIAL) {
         f->exact = false;
     }
+
+    index_note(ix, rc == INDEX_BAD ? &ix->numbers.refused
+                   : !f->exact ? &ix->numbers.inexact : NULL);
 
     r->until_us = 0;
 

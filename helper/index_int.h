@@ -268,6 +268,8 @@ typedef struct {
 index_rc_e index_plan(index_reader_t *r, const index_question_t *q,
     index_plan_t *p, char *why, size_t size);
 void index_plan_free(index_plan_t *p);
+/* Counts one of ix->numbers; NULL: none. */
+void index_note(index_t *ix, uint64_t *number);
 
 /*
  * Runs the plan over the list, or over one part of the full text after the

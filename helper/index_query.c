@@ -646,8 +646,9 @@ index_plan(index_reader_t *r, const index_question_t *q, index_plan_t *p,
     c.p = p;
     c.best = INT64_MAX;
 
-    r->until_us = index_clock_us() + (uint64_t) (q->ms ? q->ms : INDEX_MS)
-                                     * 1000;
+    r->until_us = q->late ? 1
+                  : index_clock_us() + (uint64_t) (q->ms ? q->ms : INDEX_MS)
+                                       * 1000;
 
     if (f->q) {
         text = sb_tokens_query(&p->match, sb_str(f->q, strlen(f->q)),

@@ -77,6 +77,17 @@ index_rows_of(index_reader_t *r, const index_plan_t *p, const char *text,
 }
 
 
+void
+index_note(index_t *ix, uint64_t *number)
+{
+    if (number) {
+        pthread_mutex_lock(&ix->lock);
+        (*number)++;
+        pthread_mutex_unlock(&ix->lock);
+    }
+}
+
+
 static size_t
 index_parts_of(index_reader_t *r, const index_plan_t *p, bool ascending,
     int64_t *ids, int *rc)
@@ -171,9 +182,7 @@ index_rows(index_t *ix, index_reader_t *r, index_plan_t *p,
     }
 
     if (rc == SQLITE_INTERRUPT) {
-        pthread_mutex_lock(&ix->lock);
-        ix->numbers.partial++;
-        pthread_mutex_unlock(&ix->lock);
+        index_note(ix, &ix->numbers.partial);
         (void) snprintf(why, size, "the question took too long: what was found"
                         " until then");
         return INDEX_PARTIAL;
@@ -266,6 +275,8 @@ index_query(index_t *ix, const index_question_t *q, index_answer_t *a)
     }
 
     rc = index_plan(r, q, &p, a->why, sizeof(a->why));
+    index_note(ix, rc == INDEX_BAD ? &ix->numbers.refused
+                   : rc == INDEX_PARTIAL ? &ix->numbers.partial : NULL);
 
     if (rc == INDEX_OK) {
         rc = index_rows(ix, r, &p, INDEX_HIT, q->ascending,

@@ -132,7 +132,7 @@ record(const rec_t *r)
 
     sb_time_text(at, (uint64_t) (r->at_us ? r->at_us : 1700000000000000
                                                        + t.cursor * 1000));
-    sql("begin");
+    sql("savepoint one");
     sql("insert into history_events(event_id, provider_key, sandbox_id,"
         " sandbox_instance_id, actor_type, actor_id, run_id, operation_type,"
         " status, occurred_at, duration_ms) values('%q', 'p', '%q', 'i',"
@@ -174,7 +174,7 @@ record(const rec_t *r)
         changed(r->id, "completed");
     }
 
-    sql("commit");
+    sql("release one");
 }
 
 #define add(...)  record(&(rec_t) { __VA_ARGS__ })
@@ -845,6 +845,128 @@ test_facets(void **state)
 }
 
 
+/* Bounds of a question: what is over is told. */
+static void
+test_bounds(void **state)
+{
+    unsigned          i;
+    char              id[16];
+    index_facets_t    c;
+    index_answer_t    a;
+    index_numbers_t   n;
+    history_filter_t  f;
+    index_question_t  q = { .filter = &f, .limit = 10 };
+
+    (void) state;
+
+    file("s1");
+    sql("begin");
+
+    for (i = 0; i < 1500; i++) {
+        (void) snprintf(id, sizeof(id), "e%u", i);
+        add(id, .command = "same thing");
+    }
+
+    sql("commit");
+
+    sync_index();
+
+    history_filter_init(&f);
+    q.counted = 20;
+    assert_int_equal(index_facets(t.ix, &q, &c), INDEX_OK);
+    assert_false(c.exact);
+    assert_int_equal(c.total, 20);
+    index_facets_free(&c);
+
+    q.counted = 1500;
+    assert_int_equal(index_facets(t.ix, &q, &c), INDEX_OK);
+    assert_true(c.exact);
+    assert_int_equal(c.total, 1500);
+    index_facets_free(&c);
+
+    /* no time is left: what needs some says so, and nothing is broken */
+    q.late = true;
+    f.min_duration_ms = 1;
+    assert_int_equal(index_query(t.ix, &q, &a), INDEX_PARTIAL);
+    assert_int_equal(a.n, 0);
+    index_answer_free(&a);
+
+    f.q = "same";
+    assert_int_equal(index_query(t.ix, &q, &a), INDEX_PARTIAL);
+    index_answer_free(&a);
+    assert_int_equal(index_facets(t.ix, &q, &c), INDEX_PARTIAL);
+    assert_false(c.exact);
+    index_facets_free(&c);
+
+    q.late = false;
+    assert_int_equal(index_query(t.ix, &q, &a), INDEX_OK);
+    assert_int_equal(a.n, 0);
+    index_answer_free(&a);
+
+    f.q = "...";
+    assert_int_equal(index_query(t.ix, &q, &a), INDEX_BAD);
+    index_answer_free(&a);
+
+    index_numbers(t.ix, &n);
+    assert_int_equal(n.partial, 3);
+    assert_int_equal(n.refused, 1);
+    assert_int_equal(n.inexact, 2);
+}
+
+
+/* A part of which few are left is made anew with these. */
+static void
+test_sparse(void **state)
+{
+    unsigned       i;
+    char           id[16], path[512];
+    sqlite3       *db;
+    int64_t        dead;
+    sqlite3_stmt  *st;
+
+    (void) state;
+
+    file("s1");
+    sql("pragma foreign_keys = on");
+    sql("begin");
+
+    for (i = 0; i < 1500; i++) {
+        (void) snprintf(id, sizeof(id), "e%u", i);
+        add(id, .command = "same thing", .out = i % 100 ? "odd" : "even");
+    }
+
+    sql("commit");
+
+    sync_index();
+    sql("delete from history_events where event_id not in (select event_id from"
+        " command_output_chunks where cast(data as text) = 'even')");
+    index_forget(t.ix, "s1");
+    sync_index();
+
+    (void) snprintf(path, sizeof(path), "%s/index.sqlite3", t.base);
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "select sum(dead) from parts", -1,
+                                        &st, NULL), SQLITE_OK);
+    dead = -1;
+
+    for (i = 0; i < 2000 && dead != 0; i++) {
+        assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+        dead = sqlite3_column_int64(st, 0);
+        (void) sqlite3_reset(st);
+        (void) usleep(10000);
+    }
+
+    (void) sqlite3_finalize(st);
+    (void) sqlite3_close(db);
+    assert_int_equal(dead, 0);
+
+    finds("odd", "");
+    finds("even thing", "e1400 e1300 e1200 e1100 e1000 e900 e800 e700 e600 e500"
+          " e400 e300 e200 e100 e0");
+}
+
+
 /* A part of the full text that nothing is left of goes. */
 static void
 test_parts(void **state)
@@ -909,6 +1031,8 @@ main(void)
         with(test_foreign),
         with(test_copied),
         with(test_facets),
+        with(test_bounds),
+        with(test_sparse),
         with(test_parts)
     };
 
