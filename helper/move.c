@@ -55,6 +55,12 @@ static const char  *move_copies[] = {
     "insert into main.gateway_detached select * from g.gateway_detached where"
     " event_id = ?1",
 
+    "insert into main.gateway_terminals select * from g.gateway_terminals where"
+    " event_id = ?1",
+
+    "insert into main.gateway_terminal select * from g.gateway_terminal where"
+    " event_id = ?1",
+
     "insert into main.history_changes(change_id, event_id, change_type,"
     " changed_at, schema_version) select change_id, event_id, change_type,"
     " changed_at, schema_version from g.history_changes where event_id = ?1"

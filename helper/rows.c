@@ -4,6 +4,7 @@
 #include "id.h"
 #include "log.h"
 #include "rows_end.h"
+#include "rows_pty.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +102,10 @@ rows_load(store_db_t *db, rows_op_t *op)
     }
 
     (void) sqlite3_reset(st);
+
+    if (rc == SQLITE_OK) {
+        rc = rows_pty_load(db, op);
+    }
 
     if (rc != SQLITE_OK || op->ord == 0) {
         op->loaded = (rc == SQLITE_OK);
@@ -405,6 +410,10 @@ rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
         op->nfiles = 0;
         memset(op->chunk, 0, sizeof(op->chunk));
         memset(op->bytes, 0, sizeof(op->bytes));
+        op->term = false;
+        op->term_n = 0;
+        op->term_base = -1;
+        op->term_to = 0;
         op->loaded = true;
     }
 
@@ -521,6 +530,30 @@ rows_write_more(store_db_t *db, rows_op_t *op, const facts_t *t,
 }
 
 
+/* The whole of a terminal in one batch: its end is written behind the rest, for
+ * only the file can tell how much of it is new. */
+static int
+rows_write_terminal(store_db_t *db, rows_op_t *op, rows_record_t *first,
+    rows_record_t *before)
+{
+    int             rc;
+    rows_record_t  *last;
+
+    last = before->next;
+    before->next = NULL;
+
+    rc = rows_write(db, op, first, true);
+
+    before->next = last;
+
+    if (rc == SQLITE_OK) {
+        rc = store_flush(db);
+    }
+
+    return rc == SQLITE_OK ? rows_write(db, op, last, true) : rc;
+}
+
+
 int
 rows_write(store_db_t *db, rows_op_t *op, const rows_record_t *first,
     bool force)
@@ -529,8 +562,8 @@ rows_write(store_db_t *db, rows_op_t *op, const rows_record_t *first,
     void                 *mem;
     facts_t               t;
     sb_str_t              v;
-    rows_record_t        *list;
-    const rows_record_t  *r, *begin, *last;
+    rows_record_t        *list, *r, *before;
+    const rows_record_t  *begin, *last;
 
     mem = NULL;
     list = (rows_record_t *) (uintptr_t) first;
@@ -560,6 +593,20 @@ rows_write(store_db_t *db, rows_op_t *op, const rows_record_t *first,
 
     memset(&t, 0, sizeof(t));
     last = NULL;
+    before = NULL;
+
+    for (r = list; begin && r && r->next; r = r->next) {
+
+        if (rows_pty_frame(&r->r.frame)) {
+            before = r;
+        }
+
+        if (before && r->next->r.frame.type == SB_F_END) {
+            rc = rows_write_terminal(db, op, list, r);
+            free(mem);
+            return rc;
+        }
+    }
 
     for (r = list; r; r = r->next) {
 

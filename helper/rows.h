@@ -27,6 +27,14 @@ typedef struct {
     int64_t    chunk[2];        /* next per stream */
     int64_t    bytes[2];        /* stored per stream */
     int64_t    nfiles;
+
+    bool       term;            /* a terminal: */
+    bool       term_failed;     /* what happened in it cannot be recorded */
+    int64_t    term_n;          /* next of gateway_terminal */
+    int64_t    term_base;       /* offset in the session's output where live
+                                   output begins; -1: not known yet */
+    int64_t    term_to;         /* ... up to which it is on record */
+
     const char *held;           /* id of the sandbox whose existence is not yet
                                    shown, while the rows are in _gateway */
 } rows_op_t;
@@ -44,6 +52,9 @@ int rows_write(store_db_t *db, rows_op_t *op, const rows_record_t *first,
  * of this file were lost. */
 int rows_gap(store_db_t *db, const journal_record_t *r);
 int rows_lost(store_db_t *db, const char *reason, uint64_t cursor);
+/* Part of an operation cannot be recorded. */
+int rows_failed(store_db_t *db, const uint8_t id[16], const char *reason,
+    uint64_t cursor);
 
 /* Says in the file what upstream said of the sandbox ("Running", "gone"). */
 int rows_state(store_db_t *db, sb_str_t state, sb_str_t name, uint64_t at_us);
@@ -62,7 +73,9 @@ enum {
     ROWS_HELD, ROWS_UNHOLD, ROWS_DETACHED, ROWS_DETACHED_GET,
     ROWS_DETACHED_END, ROWS_PENDING, ROWS_PENDING_GET, ROWS_PENDING_DEL,
     ROWS_FOLD, ROWS_GAP_FACTS, ROWS_STATE, ROWS_NAME, ROWS_WIRE_GET,
-    ROWS_HELD_FIND, ROWS_RECORD_FIND
+    ROWS_HELD_FIND, ROWS_RECORD_FIND,
+    ROWS_TERMINAL_ADD, ROWS_TERMINAL_KNOWN, ROWS_TERMINAL_NEW,
+    ROWS_TERMINAL_MODE, ROWS_TERMINAL_SET, ROWS_TERMINAL_GET
 };
 
 /* Runs a statement and names it in the code that failed. */

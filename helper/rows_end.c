@@ -74,9 +74,9 @@ rows_count_output(rows_end_t *end, const sb_frame_t *f)
 
     while (sb_field_next(&fields, &tag, &v)) {
         if (tag == SB_T_STREAM) {
-            stream = sb_value_u64(v, 0) == 1;
+            stream = (int) sb_value_u64(v, 0);
 
-        } else if (tag == SB_T_DATA) {
+        } else if (tag == SB_T_DATA && (stream == 0 || stream == 1)) {
             end->bytes[stream] += (int64_t) v.len;
         }
     }

@@ -171,10 +171,25 @@ rows_gap(store_db_t *db, const journal_record_t *r)
 int
 rows_lost(store_db_t *db, const char *reason, uint64_t cursor)
 {
+    return rows_failed(db, NULL, reason, cursor);
+}
+
+
+int
+rows_failed(store_db_t *db, const uint8_t id[16], const char *reason,
+    uint64_t cursor)
+{
+    char        operation[SB_UUID_LEN + 1];
     rows_gap_t  g;
     sb_uuid7_t  gen;
 
     memset(&g, 0, sizeof(g));
+
+    if (id) {
+        sb_uuid_text(operation, id);
+        g.operation = sb_str(operation, SB_UUID_LEN);
+    }
+
     g.from = sb_now_us();
     g.to = g.from;
     g.reason = sb_str(reason, strlen(reason));

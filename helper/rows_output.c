@@ -3,7 +3,7 @@
  * gateway_output keeps the order and the times of both streams.
  */
 
-#include "rows.h"
+#include "rows_pty.h"
 
 #include "id.h"
 
@@ -49,6 +49,8 @@ typedef struct {
         size_t      len;        /* 0: none open */
         uint8_t     runs[4096];
     }            mix;
+
+    rows_pty_t   pty;           /* when the operation is a terminal */
 
     sb_buf_t     names;         /* "stdout:0,stderr:0,..." */
     unsigned     nnames;
@@ -232,7 +234,7 @@ rows_piece(rows_out_t *o, int stream, sb_str_t data, uint64_t at_us,
 
         if (o->run.stream != stream
             || o->run.index != o->op->chunk[stream]
-            || at_us > o->run.at_us + ROWS_RUN_US)
+            || (at_us > o->run.at_us + ROWS_RUN_US && !o->op->term))
         {
             rows_run_end(o);
 
@@ -264,17 +266,45 @@ rows_piece(rows_out_t *o, int stream, sb_str_t data, uint64_t at_us,
 }
 
 
+/* What a terminal sent, or was sent. */
+static int
+rows_output_pty(rows_out_t *o, uint64_t stream, uint64_t offset, sb_str_t data,
+    uint64_t at_us, uint64_t cursor)
+{
+    int  rc;
+
+    switch (stream) {
+
+    case SB_STREAM_INPUT:
+        return rows_pty_input(&o->pty, data, at_us, cursor);
+
+    case SB_STREAM_NOTE:
+        return rows_pty_note(&o->pty, data, at_us, cursor);
+
+    case SB_STREAM_REPLAY:
+        rows_try(rc, rows_pty_replay(&o->pty, offset, &data, at_us, cursor));
+        return rows_piece(o, 0, data, at_us, cursor);
+
+    default:
+        rows_try(rc, rows_pty_output(&o->pty, stream == 1, offset, data.len,
+                                     at_us, cursor));
+        return rows_piece(o, stream == 1, data, at_us, cursor);
+    }
+}
+
+
 static int
 rows_output_frame(rows_out_t *o, const journal_record_t *r)
 {
-    int       rc, stream;
+    int       rc;
     uint16_t  tag;
-    uint64_t  at_us;
+    uint64_t  at_us, stream, offset;
     sb_str_t  fields, v;
 
     fields = r->frame.fields;
     at_us = r->frame.time_us;
     stream = 0;
+    offset = 0;
 
     while (sb_field_next(&fields, &tag, &v)) {
 
@@ -285,11 +315,22 @@ rows_output_frame(rows_out_t *o, const journal_record_t *r)
             break;
 
         case SB_T_STREAM:
-            stream = sb_value_u64(v, 0) == 1;
+            stream = sb_value_u64(v, 0);
+            break;
+
+        case SB_T_OFFSET:
+            offset = sb_value_u64(v, 0);
             break;
 
         case SB_T_DATA:
-            rows_try(rc, rows_piece(o, stream, v, at_us, r->cursor));
+            if (o->op->term || stream > 1) {
+                rows_try(rc, rows_output_pty(o, stream, offset, v, at_us,
+                                             r->cursor));
+
+            } else {
+                rows_try(rc, rows_piece(o, stream == 1, v, at_us, r->cursor));
+            }
+
             break;
 
         default:
@@ -334,6 +375,7 @@ rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
             o->run.stream = -1;
             o->mix.len = 0;
             o->nnames = 0;
+            rows_pty_init(&o->pty, db, op);
             memset(&o->names, 0, sizeof(o->names));
             o->names.max = ROWS_CHANGE_CHUNKS * 32;
         }
@@ -369,6 +411,11 @@ rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
         chain_note_output(&db->chain, op->id, &made);
     }
 
+    if (rc == SQLITE_OK) {
+        rc = rows_pty_done(&o->pty);
+    }
+
+    rows_pty_free(&o->pty);
     sb_buf_free(&o->names);
     free(o);
 

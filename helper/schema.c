@@ -219,6 +219,25 @@ static const char  schema_gateway[] =
         "frames BLOB NOT NULL);";
 
 
+static const char  schema_terminals[] =
+    "create table if not exists gateway_terminals("
+        EVENT_KEY
+        "session TEXT NOT NULL,"
+        "mode TEXT,"
+        "base INTEGER,"
+        "recorded_to INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;"
+    "create index if not exists idx_gateway_terminals on "
+        "gateway_terminals(session, recorded_to);"
+
+    "create table if not exists gateway_terminal("
+        "event_id TEXT NOT NULL REFERENCES history_events(event_id) "
+            "ON DELETE CASCADE,"
+        "n INTEGER NOT NULL,"
+        "at TEXT NOT NULL,"
+        "events TEXT NOT NULL,"
+        "PRIMARY KEY(event_id, n)) WITHOUT ROWID;";
+
+
 /* The 24 persisted fields of HistoryConfig with their defaults (format 7.1),
  * in canonical form. */
 static const char  schema_config[] =
@@ -243,6 +262,13 @@ static const char  schema_config[] =
     "\"stale_started_after_seconds\":300,\"ttl_days\":7}";
 
 
+static int
+schema_terminal(sqlite3 *db)
+{
+    return sqlite3_exec(db, schema_terminals, NULL, NULL, NULL);
+}
+
+
 int
 schema_create(sqlite3 *db)
 {
@@ -253,7 +279,12 @@ schema_create(sqlite3 *db)
         return rc;
     }
 
-    return sqlite3_exec(db, schema_gateway, NULL, NULL, NULL);
+    rc = sqlite3_exec(db, schema_gateway, NULL, NULL, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    return schema_terminal(db);
 }
 
 
@@ -281,7 +312,7 @@ int
 schema_upgrade(sqlite3 *db)
 {
     int   rc;
-    bool  ours, runs, chain;
+    bool  ours, runs, chain, terminals;
 
     rc = schema_has(db, "select 1 from pragma_table_info('gateway_output')",
                     &ours);
@@ -297,6 +328,11 @@ schema_upgrade(sqlite3 *db)
                         &chain);
     }
 
+    if (rc == SQLITE_OK) {
+        rc = schema_has(db, "select 1 from"
+                        " pragma_table_info('gateway_terminal')", &terminals);
+    }
+
     if (rc == SQLITE_OK && !runs) {
         rc = sqlite3_exec(db, "begin immediate;"
                           "alter table gateway_output add column other_index"
@@ -310,6 +346,10 @@ schema_upgrade(sqlite3 *db)
     if (rc == SQLITE_OK && !chain) {
         rc = sqlite3_exec(db, "begin immediate;" CHAIN_TABLE "commit", NULL,
                           NULL, NULL);
+    }
+
+    if (rc == SQLITE_OK && !terminals) {
+        rc = schema_terminal(db);
     }
 
     return rc;

@@ -39,7 +39,8 @@ typedef enum {
     /* worker -> helper, one operation; kept in the journal */
     SB_F_BEGIN = 16,
     SB_F_FACTS = 17,        /* what the body told: REQUEST, COMMAND, FILE_* ... */
-    SB_F_OUTPUT = 18,       /* STREAM, DATA pairs; TIME before them if it differs */
+    SB_F_OUTPUT = 18,       /* STREAM, DATA pairs; TIME before them if it
+                               differs; OFFSET between them for terminals */
     SB_F_END = 19,
     SB_F_GAP = 20,          /* COUNT operations or OUTPUT bytes were lost */
     SB_F_SEEN = 21,         /* SANDBOX (NAME, INSTANCE, STATE follow their
@@ -120,8 +121,12 @@ typedef enum {
     SB_T_FILE_FLAGS = 55,   /* u64, SB_PATH_* */
     SB_T_FILES_TOTAL = 56,  /* u64, when more than are listed */
 
-    SB_T_STREAM = 60,       /* u64: 0 stdout, 1 stderr; DATA follows */
+    SB_T_STREAM = 60,       /* u64: 0 stdout, 1 stderr, SB_STREAM_*; DATA
+                               follows */
     SB_T_COMMAND_ID = 61,   /* provider command or session id */
+    SB_T_OFFSET = 62,       /* u64, of a terminal's output: bytes since this
+                               connection was opened; of a replay: of the
+                               session's output */
 
     /* END */
     SB_T_STATUS = 70,       /* text: succeeded failed timeout cancelled unknown */
@@ -155,6 +160,11 @@ typedef struct {
     uint64_t   time_us;
     sb_str_t   fields;      /* the bytes behind the header */
 } sb_frame_t;
+
+/* Streams of terminals (terminal.h) */
+#define SB_STREAM_INPUT   2         /* what was typed, as far as it is kept */
+#define SB_STREAM_REPLAY  3         /* output of earlier, sent again */
+#define SB_STREAM_NOTE    4         /* SB_PTY_* and its text */
 
 /* Length and seq of a whole frame that the caller has made itself and that
  * begins at p, without looking into it; SB_ERROR when n bytes cannot hold it. */

@@ -23,6 +23,7 @@
 #include "id.h"
 #include "json.h"
 #include "ws.h"
+#include "terminal.h"
 #include "path.h"
 #include "utf8.h"
 
@@ -161,6 +162,7 @@ typedef struct {
     u_char                       *modes;        /* by sb_op_index() */
     off_t                         capture_limit;
     ngx_flag_t                    digest;       /* of files that pass */
+    ngx_uint_t                    record_input; /* sb_pty_input_e */
     size_t                        body_limit;
     ngx_msec_t                    timeout;
     ngx_http_sandbox_port_listen_t  *port_listen;   /* it is the listener */
@@ -189,6 +191,7 @@ typedef struct {
 
 typedef struct ngx_http_sandbox_rewrite_s  ngx_http_sandbox_rewrite_t;
 typedef struct ngx_http_sandbox_tunnel_s   ngx_http_sandbox_tunnel_t;
+typedef struct ngx_http_sandbox_pty_s      ngx_http_sandbox_pty_t;
 
 
 /* one operation */
@@ -395,9 +398,23 @@ struct ngx_http_sandbox_tunnel_s {
     ngx_connection_t             *upstream;
     sb_ws_t                       from_upstream;
     sb_ws_t                       from_client;
+    ngx_http_sandbox_pty_t       *pty;          /* NULL: no terminal, or not
+                                                   recorded */
     off_t                         bytes_in;     /* client to upstream */
     off_t                         bytes_out;
 };
+
+/* ngx_http_sandbox_pty.c: terminals */
+/* Reads what passes the tunnel as execd's terminal, and sends it to the helper.
+ */
+ngx_int_t ngx_http_sandbox_pty_open(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+/* Before the readers are fed, and behind it. */
+void ngx_http_sandbox_pty_now(ngx_http_sandbox_pty_t *p);
+void ngx_http_sandbox_pty_flush(ngx_http_sandbox_ctx_t *ctx);
+void ngx_http_sandbox_pty_end(ngx_http_sandbox_ctx_t *ctx);
+/* What END says of it; up to 160 bytes. */
+u_char *ngx_http_sandbox_pty_result(ngx_http_sandbox_pty_t *p, u_char *last);
 
 /* ngx_http_sandbox_record.c: frames of one operation */
 ngx_int_t ngx_http_sandbox_record_begin(ngx_http_request_t *r,

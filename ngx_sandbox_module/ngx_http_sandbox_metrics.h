@@ -42,6 +42,10 @@ typedef enum {
       "output that found no room in the queue")                               \
     X(OUTPUT_DROPPED, "output_dropped_bytes_total",                           \
       "output beyond sandbox_capture_limit, told in its record")              \
+    X(INPUT_HIDDEN, "terminal_input_hidden_bytes_total",                      \
+      "bytes typed into terminals that were not echoed, nor kept")            \
+    X(INPUT_UNREAD, "terminal_input_unread_total",                            \
+      "text messages to terminals that were not read")                        \
     X(ENDS_SHORT, "ends_shortened_total",                                     \
       "ends without details because the queue was full")                      \
     X(AUTH_FAILURES, "auth_failures_total",                                   \

@@ -35,6 +35,14 @@ static ngx_http_sandbox_ingress_t  ngx_http_sandbox_ingress_off = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_sandbox_record_input[] = {
+    { ngx_string("hidden"), SB_PTY_HIDDEN },
+    { ngx_string("on"), SB_PTY_ON },
+    { ngx_string("off"), SB_PTY_OFF },
+    { ngx_null_string, 0 }
+};
+
+
 static ngx_conf_enum_t  ngx_http_sandbox_host_header[] = {
     { ngx_string("auto"), NGX_HTTP_SANDBOX_HOST_AUTO },
     { ngx_string("client"), NGX_HTTP_SANDBOX_HOST_CLIENT },
@@ -238,6 +246,13 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       offsetof(ngx_http_sandbox_loc_conf_t, capture_limit),
       NULL },
 
+    { ngx_string("sandbox_record_input"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, record_input),
+      ngx_http_sandbox_record_input },
+
     { ngx_string("sandbox_digest"),
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_FLAG,
       ngx_conf_set_flag_slot,
@@ -395,6 +410,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->record = NGX_CONF_UNSET_PTR;
     lcf->capture_limit = NGX_CONF_UNSET;
     lcf->digest = NGX_CONF_UNSET;
+    lcf->record_input = NGX_CONF_UNSET_UINT;
     lcf->body_limit = NGX_CONF_UNSET_SIZE;
     lcf->timeout = NGX_CONF_UNSET_MSEC;
     lcf->api_timeout = NGX_CONF_UNSET_MSEC;
@@ -435,6 +451,8 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->allow, prev->allow, NULL);
     ngx_conf_merge_ptr_value(conf->record, prev->record, NULL);
     ngx_conf_merge_value(conf->digest, prev->digest, 1);
+    ngx_conf_merge_uint_value(conf->record_input, prev->record_input,
+                              SB_PTY_HIDDEN);
     ngx_conf_merge_off_value(conf->capture_limit, prev->capture_limit,
                              16 * 1024 * 1024);
     ngx_conf_merge_size_value(conf->body_limit, prev->body_limit, 1024 * 1024);

@@ -372,6 +372,10 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         ngx_http_sandbox_record_flush(ctx);
     }
 
+    if (ctx->tunnel && ctx->tunnel->pty) {
+        ngx_http_sandbox_pty_end(ctx);
+    }
+
     now = sb_now_us();
 
     ngx_http_sandbox_open(&w, ctx, SB_F_END, 0);
@@ -416,7 +420,7 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
                                   : "lifecycle");
     }
 
-    if (ctx->stream) {
+    if (ctx->stream || (ctx->tunnel && ctx->tunnel->pty)) {
         sb_frame_put_u64(&w, SB_T_STDOUT_TOTAL, (uint64_t) ctx->std_total[0]);
         sb_frame_put_u64(&w, SB_T_STDERR_TOTAL, (uint64_t) ctx->std_total[1]);
         sb_frame_put_u64(&w, SB_T_OUTPUT_DROPPED,
@@ -537,7 +541,7 @@ ngx_http_sandbox_put_files(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
 static void
 ngx_http_sandbox_put_answer(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
 {
-    u_char                    text[64], *p;
+    u_char                    text[256], *p;
     ngx_uint_t                code;
     const sb_stream_facts_t  *s;
     const sb_answer_facts_t  *f;
@@ -548,8 +552,19 @@ ngx_http_sandbox_put_answer(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
                ? ctx->tunnel->from_upstream.close_code
                : ctx->tunnel->from_client.close_code;
 
+        text[0] = '{';
+        p = text + 1;
+
         if (code) {
-            p = ngx_sprintf(text, "{\"close_code\":%ui}", code);
+            p = ngx_sprintf(p, "\"close_code\":%ui,", code);
+        }
+
+        if (ctx->tunnel->pty) {
+            p = ngx_http_sandbox_pty_result(ctx->tunnel->pty, p);
+        }
+
+        if (p > text + 1) {
+            p[-1] = '}';
             sb_frame_put(w, SB_T_RESULT, sb_str(text, p - text));
         }
 

@@ -16,6 +16,8 @@ static void ngx_http_sandbox_tunnel_close(void *data);
 static void ngx_http_sandbox_tunnel_goodbye(ngx_http_sandbox_tunnel_t *t);
 static ngx_http_sandbox_tunnel_t *ngx_http_sandbox_tunnel_get(
     ngx_connection_t *c);
+static void ngx_http_sandbox_tunnel_feed(ngx_connection_t *c, sb_ws_t *ws,
+    u_char *buf, size_t n);
 
 
 ngx_int_t
@@ -46,6 +48,10 @@ ngx_http_sandbox_tunnel_open(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     t->upstream->send = ngx_http_sandbox_tunnel_to_upstream;
 
     ctx->tunnel = t;
+
+    if (sb_op_index(ctx->op) == SB_OP_PTY_OPEN) {
+        return ngx_http_sandbox_pty_open(r, ctx);
+    }
 
     return NGX_OK;
 }
@@ -113,6 +119,25 @@ ngx_http_sandbox_tunnel_get(ngx_connection_t *c)
 }
 
 
+static void
+ngx_http_sandbox_tunnel_feed(ngx_connection_t *c, sb_ws_t *ws, u_char *buf,
+    size_t n)
+{
+    ngx_http_sandbox_ctx_t  *ctx;
+
+    ctx = ngx_http_sandbox_get_ctx(c->data);
+
+    if (ctx->tunnel->pty == NULL) {
+        sb_ws_feed(ws, buf, n);
+        return;
+    }
+
+    ngx_http_sandbox_pty_now(ctx->tunnel->pty);
+    sb_ws_feed(ws, buf, n);
+    ngx_http_sandbox_pty_flush(ctx);
+}
+
+
 static ssize_t
 ngx_http_sandbox_tunnel_to_client(ngx_connection_t *c, u_char *buf, size_t size)
 {
@@ -125,7 +150,7 @@ ngx_http_sandbox_tunnel_to_client(ngx_connection_t *c, u_char *buf, size_t size)
 
     if (n > 0) {
         t->bytes_out += n;
-        sb_ws_feed(&t->from_upstream, buf, (size_t) n);
+        ngx_http_sandbox_tunnel_feed(c, &t->from_upstream, buf, (size_t) n);
     }
 
     return n;
@@ -145,7 +170,7 @@ ngx_http_sandbox_tunnel_to_upstream(ngx_connection_t *c, u_char *buf,
 
     if (n > 0) {
         t->bytes_in += n;
-        sb_ws_feed(&t->from_client, buf, (size_t) n);
+        ngx_http_sandbox_tunnel_feed(c, &t->from_client, buf, (size_t) n);
     }
 
     return n;

@@ -135,6 +135,8 @@ my %row = (
         [ 'NAME fiel.* off;', qr/matches no operation/ ] ] },
     sandbox_capture_limit => { good => '1m', effect => 'large.t', bad => [
         [ 'NAME much;', qr/invalid value/ ] ] },
+    sandbox_record_input => { good => 'on', effect => 'terminal.t', bad => [
+        [ 'NAME maybe;', qr/invalid value "maybe"/ ] ] },
     sandbox_digest => { good => 'off', effect => 'digest.t', bad => [
         [ 'NAME maybe;', qr/"on" or "off"/ ] ] },
     sandbox_body_limit => { good => '2m', effect => 'sanity.t', bad => [
@@ -239,6 +241,7 @@ my %set = (
     sandbox_record => [ 'file.stat off', 'file.stat best_effort', 'file.stat off' ],
     sandbox_capture_limit => [ 1, 2, 0 ],
     sandbox_digest => [ 'off', 'on', 'off' ],
+    sandbox_record_input => [ 'on', 'off', 'hidden' ],
     sandbox_body_limit => [ 1000, 2000, 3000 ],
     sandbox_timeout => [ '800ms', '1600ms', '200ms' ],
     map { my $d = $_; $d => [ map { "$d-$_" } 1 .. 3 ] }
@@ -260,6 +263,7 @@ my $PROXY = 'proxy_pass http://opensandbox$sandbox_upstream_uri;
              proxy_http_version 1.1;
              proxy_set_header Host $sandbox_upstream_host;
              proxy_set_header Connection $sandbox_connection;
+             proxy_set_header Upgrade $http_upgrade;
              proxy_buffering off; proxy_request_buffering off;';
 
 sub lines_of {
@@ -509,6 +513,26 @@ my %inherits = (
                 ? 1 : 0;
         } @places;
         is("@have", '0 1 0', 'off, on, off');
+    },
+
+    sandbox_record_input => sub {
+        my @got = map {
+            my $p = $_;
+            my $ws = SandboxWs->open(conn => $t->connect(host_header => $p->{host}),
+                target => "/v1/sandboxes/$p->{box}/proxy/44772/pty/p/ws",
+                headers => [ $t->credential(token => "level$p->{n}") ]);
+            $ws->send(2, "\x00x");
+            $ws->recv_until(sub { $_[0]{payload} eq "\x01x" });
+            $ws->close_frame;
+            $ws->close;
+            my $e = $t->record($ws->response);
+            my ($row) = $t->history->query($e->{in}, 'select group_concat(j.value) as typed'
+                . ' from gateway_terminal, json_each(events) j where event_id ='
+                . " '$e->{event_id}' and j.value ->> 1 = 'i'");
+            [ scalar(($row->{typed} // '') =~ /"x"/ ? 1 : 0),
+              $e->{result}{input_hidden_bytes} // 'none' ];
+        } @places;
+        is_deeply(\@got, [ [ 1, 'none' ], [ 0, 'none' ], [ 0, 1 ] ], 'on, off, hidden');
     },
 
     sandbox_body_limit => sub {
