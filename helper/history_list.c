@@ -9,7 +9,7 @@
 
 
 enum {
-    LIST_SANDBOX = HF_COUNT, LIST_LIMIT, LIST_ORDER, LIST_JSON, LIST_DATA,
+    LIST_SANDBOX = HF_COUNT, LIST_Q, LIST_LIMIT, LIST_ORDER, LIST_JSON, LIST_DATA,
     LIST_HISTORY,
     LIST_COUNT
 };
@@ -17,6 +17,7 @@ enum {
 static const history_arg_t  history_list_args[] = {
     HISTORY_FILTER_ARGS,
     { "--sandbox", 0, HISTORY_ARG_TEXT, false, false, NULL },
+    { "--q", 0, HISTORY_ARG_TEXT, false, false, NULL },
     { "--limit", 'n', HISTORY_ARG_INT, false, false, NULL },
     { "--order", 0, HISTORY_ARG_TEXT, false, false, "asc|desc" },
     HISTORY_COMMON_ARGS
@@ -30,6 +31,8 @@ static const char  history_list_help[] =
     "of fields separated by tabs.\n"
     "\n"
     HISTORY_FILTER_HELP
+    "  --q TEXT               full text of commands, paths and output: every\n"
+    "                         word must occur, \"...\" is a phrase\n"
     "  --sandbox SANDBOX      the same as the argument\n"
     "  -n, --limit N          the newest N (default 1000; 0: all)\n"
     "  --order asc|desc       desc: the newest first\n"
@@ -57,7 +60,7 @@ history_key_compare(const void *one, const void *two)
 }
 
 
-static bool
+bool
 history_list_add(history_list_t *list, const history_key_t *key)
 {
     size_t          cap;
@@ -83,7 +86,7 @@ history_list_add(history_list_t *list, const history_key_t *key)
 
 
 /* Drops all but the newest. */
-static void
+void
 history_list_trim(history_list_t *list, int64_t limit)
 {
     size_t  drop;
@@ -167,6 +170,10 @@ history_list_collect(history_list_t *list, history_place_t *place,
 
     for (size_t i = 0; i < list->nboxes; i++) {
         list->boxes[i] = only != NULL ? only : place->boxes[i];
+    }
+
+    if (filter->q != NULL) {
+        return history_list_search(list, only, filter, limit);
     }
 
     for (size_t i = 0; i < list->nboxes; i++) {
@@ -339,6 +346,8 @@ history_list_run(const history_where_t *given, int argc, char **argv)
     if (!history_filter_read(&filter, values)) {
         return 2;
     }
+
+    filter.q = values[LIST_Q].n ? values[LIST_Q].text[0] : NULL;
 
     if (!history_place_open(&place, &where)) {
         return 1;

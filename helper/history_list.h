@@ -29,6 +29,14 @@ typedef struct {
  * sandboxes).  False after a sentence. */
 bool history_list_collect(history_list_t *list, history_place_t *place,
     history_box_t *only, const history_filter_t *filter, int64_t limit);
+/* The same by the index, for filters with a `q`; list->place and boxes are
+ * set. */
+bool history_list_search(history_list_t *list, history_box_t *only,
+    const history_filter_t *filter, int64_t limit);
+/* Adds one; false after a sentence. */
+bool history_list_add(history_list_t *list, const history_key_t *key);
+/* Sorts, and drops all but the newest. */
+void history_list_trim(history_list_t *list, int64_t limit);
 /* Prints them; false when stdout takes no more. */
 bool history_list_print(history_list_t *list, history_printer_t *printer,
     bool reverse);

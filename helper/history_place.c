@@ -30,13 +30,15 @@ history_place_join(char dst[PATH_MAX], const char *dir, const char *name)
 
 /* The history directory by flags, environment and the launcher's default. */
 static bool
-history_place_root(char root[PATH_MAX], const history_where_t *where)
+history_place_root(char root[PATH_MAX], char data[PATH_MAX],
+    const history_where_t *where)
 {
-    char         data[PATH_MAX];
     const char  *dir, *env;
 
     if (where->history != NULL) {
-        return history_place_join(root, where->history, "");
+        return history_place_join(root, where->history, "")
+               && (where->data ? history_place_join(data, where->data, "")
+                               : history_place_join(data, root, ".."));
     }
 
     dir = where->data;
@@ -45,7 +47,8 @@ history_place_root(char root[PATH_MAX], const history_where_t *where)
         env = getenv("SANDBOX_GATEWAY_HISTORY");
 
         if (env != NULL && *env != '\0') {
-            return history_place_join(root, env, "");
+            return history_place_join(root, env, "")
+                   && history_place_join(data, root, "..");
         }
 
         env = getenv("SANDBOX_GATEWAY_DATA");
@@ -87,7 +90,8 @@ history_place_root(char root[PATH_MAX], const history_where_t *where)
         }
     }
 
-    return history_place_join(root, dir, "history");
+    return history_place_join(root, dir, "history")
+           && (dir == data || history_place_join(data, dir, ""));
 }
 
 
@@ -246,7 +250,7 @@ history_place_open(history_place_t *place, const history_where_t *where)
 
     memset(place, 0, sizeof(history_place_t));
 
-    if (!history_place_root(place->root, where)) {
+    if (!history_place_root(place->root, place->data, where)) {
         return false;
     }
 

@@ -34,6 +34,8 @@ typedef struct {
 
 typedef struct {
     char             root[PATH_MAX];
+    char             data[PATH_MAX];    /* the gateway's data directory, or
+                                           where it would be */
     history_box_t  **boxes;     /* _gateway first, then by name */
     size_t           n;
     size_t           cap;
