@@ -12,6 +12,16 @@
 const ask_route_t  api_routes[] = {
     { "GET", "health", SB_ROLE_VIEWER, api_health },
     { "GET", "metrics", SB_ROLE_VIEWER, api_metrics },
+    { "GET", "overview", SB_ROLE_VIEWER, ask_overview },
+    { "GET", "operations", SB_ROLE_VIEWER, ask_operations },
+    { "GET", "operations/{op}", SB_ROLE_VIEWER, ask_operation },
+    { "GET", "operations/{op}/output", SB_ROLE_VIEWER, ask_output },
+    { "GET", "sandboxes", SB_ROLE_VIEWER, ask_sandboxes },
+    { "GET", "sandboxes/{id}/operations", SB_ROLE_VIEWER, ask_box_operations },
+    { "GET", "sandboxes/{id}/operations/{op}", SB_ROLE_VIEWER,
+      ask_box_operation },
+    { "GET", "sandboxes/{id}/operations/{op}/output", SB_ROLE_VIEWER,
+      ask_box_output },
     { NULL, NULL, SB_ROLE_VIEWER, NULL }
 };
 
@@ -28,8 +38,8 @@ api_init(api_t *api, const options_t *o, journal_t *journal, apply_t *apply,
 }
 
 
-bool
-api_wait(ask_question_t *q, api_wait_t *w)
+static bool
+api_wait_for(ask_question_t *q, api_wait_t *w, bool index)
 {
     api_t     *api;
     uint64_t   now;
@@ -50,14 +60,36 @@ api_wait(ask_question_t *q, api_wait_t *w)
 
     w->reached = stats_get(STATS_APPLIED_CURSOR) >= w->cursor;
 
+    if (!w->reached) {
+        apply_want(api->apply, w->cursor);
+
+    } else if (index) {
+        index_hurry(api->index, w->cursor);
+        w->reached = index_reached(api->index, w->cursor);
+    }
+
+    /* the clock may be turned back */
     if (w->reached || now >= w->until_us
         || now + API_WAIT_MS * 1000u < w->until_us)
     {
         return true;
     }
 
-    apply_want(api->apply, w->cursor);
     ask_later(q, API_LOOK_US);
 
     return false;
+}
+
+
+bool
+api_wait(ask_question_t *q, api_wait_t *w)
+{
+    return api_wait_for(q, w, false);
+}
+
+
+bool
+api_wait_index(ask_question_t *q, api_wait_t *w)
+{
+    return api_wait_for(q, w, true);
 }

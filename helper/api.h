@@ -26,6 +26,7 @@ typedef struct {
     fetch_t          *fetch;            /* or NULL */
     ask_t            *ask;
     readers_t        *readers;          /* NULL with mode none */
+    struct ask_boxes_s  *boxes;         /* ask_boxes.h */
     index_t          *index;            /* NULL with mode none */
 
     pthread_mutex_t   lock;             /* what upstream said last */
@@ -53,10 +54,20 @@ typedef struct {
  * are over (w->reached tells).
  */
 bool api_wait(ask_question_t *q, api_wait_t *w);
+/* The same, until it is in the index too. */
+bool api_wait_index(ask_question_t *q, api_wait_t *w);
 
 /* --- handlers ------------------------------------------------------------- */
 
 ask_rc_e api_health(ask_question_t *q);
 ask_rc_e api_metrics(ask_question_t *q);
+ask_rc_e ask_operations(ask_question_t *q);
+ask_rc_e ask_operation(ask_question_t *q);
+ask_rc_e ask_output(ask_question_t *q);
+ask_rc_e ask_box_operations(ask_question_t *q);
+ask_rc_e ask_box_operation(ask_question_t *q);
+ask_rc_e ask_box_output(ask_question_t *q);
+ask_rc_e ask_sandboxes(ask_question_t *q);
+ask_rc_e ask_overview(ask_question_t *q);
 
 #endif /* API_H_INCLUDED */

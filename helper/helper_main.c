@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "apply.h"
+#include "ask_boxes.h"
 #include "dirs.h"
 #include "fetch.h"
 #include "id.h"
@@ -217,7 +218,9 @@ helper_run(helper_t *h)
     if (h->store) {
         h->api.readers = readers_new(h->dirs.history_base, h->dirs.plain);
 
-        if (h->api.readers == NULL) {
+        h->api.boxes = ask_boxes_new();
+
+        if (h->api.readers == NULL || h->api.boxes == NULL) {
             return helper_fail("no memory");
         }
     }
@@ -260,6 +263,7 @@ helper_close(helper_t *h)
     index_stop(h->index);
     ask_free(h->ask);
     readers_free(h->api.readers);
+    ask_boxes_free(h->api.boxes);
     fetch_stop(h->fetch);
     apply_free(h->apply);
     journal_close(h->journal);

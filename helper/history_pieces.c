@@ -216,6 +216,7 @@ history_pieces_read(history_pieces_t *p, sqlite3 *db, const char *id,
     sqlite3_stmt  *stmt;
 
     p->n = 0;
+    p->after = after;
     p->bytes.len = 0;
     p->bytes.max = HISTORY_JSON_MAX;
 
@@ -248,6 +249,7 @@ history_pieces_read(history_pieces_t *p, sqlite3 *db, const char *id,
             break;
         }
 
+        p->after = sqlite3_column_int64(stmt, 0);
         rows++;
     }
 
@@ -356,8 +358,9 @@ history_query_output(sqlite3 *db, const char *id, const char *stream,
             }
 
             at += x->len;
-            row = x->n;
         }
+
+        row = p.after;
 
         if (p.last) {
             break;

@@ -28,7 +28,8 @@ typedef struct {
     history_piece_t  *pieces;
     size_t            n;
     size_t            cap;
-    bool              last;         /* nothing is behind this page */
+    int64_t           after;        /* goes on behind this page */
+    bool              last;         /* nothing is behind it */
 
     sb_buf_t          streams[2];   /* of a row with many runs */
 } history_pieces_t;

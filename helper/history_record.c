@@ -13,9 +13,8 @@ history_row_null(history_row_t *row, int column)
 }
 
 
-/* `image.uri` of a create request, or `image` when it is a text. */
-static bool
-history_summary_image(sb_buf_t *b, sb_str_t json)
+bool
+history_record_image(sb_buf_t *b, sb_str_t json)
 {
     bool              found;
     sb_str_t          image;
@@ -114,7 +113,7 @@ history_record_summary(sb_buf_t *b, history_row_t *row)
     }
 
     if (sb_eq(type, sb_lit("sandbox.create"))
-        && history_summary_image(b, history_column(row, HR_REQUEST)))
+        && history_record_image(b, history_column(row, HR_REQUEST)))
     {
         return SB_OK;
     }

@@ -13,6 +13,10 @@ typedef sqlite3_stmt  history_row_t;
 /* The command line, the path, the image, or what else tells most about it. */
 sb_rc_t history_record_summary(sb_buf_t *b, history_row_t *row);
 
+/* Appends `image.uri` of a create request, or `image` when it is a text; false
+ * when it names none. */
+bool history_record_image(sb_buf_t *b, sb_str_t json);
+
 /* Of a summary, what lists tell; `summary_bytes` is the length of all of it. */
 #define HISTORY_SUMMARY_MAX  4096
 

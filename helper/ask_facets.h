@@ -1,0 +1,11 @@
+/* Counts of the index, as JSON. */
+
+#ifndef ASK_FACETS_H_INCLUDED
+#define ASK_FACETS_H_INCLUDED
+
+#include "api.h"
+
+/* An object: total, failed, exact, and for each facet values and other. */
+void ask_facets_json(api_t *api, history_out_t *out, const index_facets_t *f);
+
+#endif /* ASK_FACETS_H_INCLUDED */
