@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 #define INDEX_SWEEP_US   10000000u  /* all files are looked at so often */
 #define INDEX_NAP_MS     20         /* lets what belongs together come in */
 #define INDEX_BUSY_MS    400        /* ... while there is much */
+#define INDEX_NICE       15         /* where it cannot come back from the lowest
+                                       priority */
 #define INDEX_HURRY_US   5000000u   /* someone who waits is hurried for */
 #define INDEX_BUSY       200        /* records of a round: much */
 #define INDEX_LATE_US    5000000u   /* behind by that: no pauses, and the usual
@@ -698,15 +701,19 @@ index_priority(index_t *ix, bool usual)
 }
 
 
-static bool
-index_may_yield(void)
+/* Can a thread that took the lowest priority have its own again? */
+static void *
+index_probe(void *data)
 {
-    struct sched_param  p;
+    bool                *yields = data;
+    struct sched_param   p;
 
     memset(&p, 0, sizeof(p));
 
-    return pthread_setschedparam(pthread_self(), SCHED_IDLE, &p) == 0
-           && pthread_setschedparam(pthread_self(), SCHED_OTHER, &p) == 0;
+    *yields = pthread_setschedparam(pthread_self(), SCHED_IDLE, &p) == 0
+              && pthread_setschedparam(pthread_self(), SCHED_OTHER, &p) == 0;
+
+    return NULL;
 }
 
 
@@ -770,9 +777,12 @@ index_thread(void *data)
     size_t    n;
     index_t  *ix = data;
 
-    /* on the stack of this thread alone: others do not change it */
-    ix->yields = index_may_yield();
     usual = true;
+
+    if (!ix->yields) {
+        /* of this thread: low for good, but with a share */
+        (void) setpriority(PRIO_PROCESS, 0, INDEX_NICE);
+    }
 
     while (!atomic_load(&ix->stop)) {
 
@@ -808,6 +818,12 @@ index_thread(void *data)
 bool
 index_start(index_t *ix)
 {
+    pthread_t  probe;
+
+    if (pthread_create(&probe, NULL, index_probe, &ix->yields) == 0) {
+        (void) pthread_join(probe, NULL);
+    }
+
     ix->running = pthread_create(&ix->thread, NULL, index_thread, ix) == 0;
 
     return ix->running;

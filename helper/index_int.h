@@ -3,6 +3,7 @@
 #ifndef INDEX_INT_H_INCLUDED
 #define INDEX_INT_H_INCLUDED
 
+#include "history_db.h"
 #include "index.h"
 #include "table.h"
 
@@ -225,7 +226,7 @@ int index_part_note(index_t *ix);
 /* Adds the text of a record. */
 int index_text(index_t *ix, int64_t pos, sb_str_t head, sb_str_t out);
 
-/* --- index_read.c: from history files ---------------------------------------- */
+/* --- index_box.c: history files ---------------------------------------- */
 
 typedef enum {
     INDEX_READ_DONE, INDEX_READ_MORE, INDEX_READ_FULL, INDEX_READ_FAILED
@@ -236,12 +237,20 @@ typedef enum {
 index_read_e index_read(index_t *ix, index_box_t *box, int *rc);
 /* Compares the list with what a box still has. */
 bool index_compare(index_t *ix, index_box_t *box, int *rc);
-/* The text of one record again, for a part that is made anew. */
-bool index_read_text(index_t *ix, index_box_t *box, const char *id,
-    sb_str_t *head, sb_str_t *out);
+/* Opens a file, if it is not; false when that cannot be. */
+bool index_box_open(index_t *ix, index_box_t *box);
 void index_box_close(index_t *ix, index_box_t *box);
 /* The box of a directory, made if need be; NULL without memory. */
 index_box_t *index_box(index_t *ix, const char *dir);
+
+/* --- index_read.c: records of history files ------------------------------------ */
+
+bool index_read_prepare(index_box_t *box, history_error_t *err);
+/* Reads a record into ix->docs.  *bad: the history file failed. */
+int index_read_one(index_t *ix, index_box_t *box, const char *id, bool *bad);
+/* The text of one record again, for a part that is made anew. */
+bool index_read_text(index_t *ix, index_box_t *box, const char *id,
+    sb_str_t *head, sb_str_t *out);
 
 /* --- index_parts.c: what is no more --------------------------------------------- */
 
