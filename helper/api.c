@@ -22,6 +22,8 @@ const ask_route_t  api_routes[] = {
       ask_box_operation },
     { "GET", "sandboxes/{id}/operations/{op}/output", SB_ROLE_VIEWER,
       ask_box_output },
+    { "GET", "sandboxes/{id}/operations/{op}/recording", SB_ROLE_VIEWER,
+      ask_recording },
     { NULL, NULL, SB_ROLE_VIEWER, NULL }
 };
 

@@ -69,5 +69,6 @@ ask_rc_e ask_box_operation(ask_question_t *q);
 ask_rc_e ask_box_output(ask_question_t *q);
 ask_rc_e ask_sandboxes(ask_question_t *q);
 ask_rc_e ask_overview(ask_question_t *q);
+ask_rc_e ask_recording(ask_question_t *q);
 
 #endif /* API_H_INCLUDED */

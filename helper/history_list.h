@@ -51,6 +51,7 @@ bool history_list_print_one(history_place_t *place, history_box_t *box,
 int history_list_run(const history_where_t *where, int argc, char **argv);
 int history_show_run(const history_where_t *where, int argc, char **argv);
 int history_output_run(const history_where_t *where, int argc, char **argv);
+int history_cast_run(const history_where_t *where, int argc, char **argv);
 int history_tail_run(const history_where_t *where, int argc, char **argv);
 
 /* Parses a command's options and positional arguments; --data and --history

@@ -34,6 +34,7 @@ static const char  history_main_help[] =
     "  list [SANDBOX]         operations, the newest last\n"
     "  show ID|SANDBOX/SEQ    one operation whole\n"
     "  output ID|SANDBOX/SEQ  what a command wrote, byte for byte\n"
+    "  cast ID|SANDBOX/SEQ    a terminal, or what a command wrote, to be played\n"
     "  tail [-f] [SANDBOX]    the last operations, and new ones as they come\n"
     "  --data DIR     data directory of the gateway (default:"
     " $SANDBOX_GATEWAY_DATA,\n"
@@ -153,7 +154,7 @@ history_main(int argc, char **argv)
 
     if (values[MAIN_DATABASE].n == 0) {
         fprintf(stderr, "sandbox-history: there is no command '%s': try list,"
-                        " show, output or tail, or --help for all of them\n",
+                        " show, output, cast or tail, or --help for all of them\n",
                 safe);
         return 2;
     }

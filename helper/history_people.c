@@ -12,6 +12,7 @@ static const struct {
     { "list", history_list_run },
     { "show", history_show_run },
     { "output", history_output_run },
+    { "cast", history_cast_run },
     { "tail", history_tail_run }
 };
 

@@ -19,7 +19,9 @@ static const struct {
     { "gateway_output", "event_id,ord,stream,chunk_index,offset,length,at" },
     { "gateway_folded", "event_id,count,last_at" },
     { "gateway_gaps", "event_id,operations,output_bytes,from_at,to_at,reason" },
-    { "gateway_detached", "event_id,since,ended_at" }
+    { "gateway_detached", "event_id,since,ended_at" },
+    { "gateway_terminals", "event_id,session,mode,base,recorded_to" },
+    { "gateway_terminal", "event_id,n,at,events" }
 };
 
 #define HISTORY_VIEWS  (sizeof(history_views) / sizeof(history_views[0]))

@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 
+use Encode ();
 use JSON::PP;
 use SandboxTest;
 use Test::More;
@@ -179,6 +180,194 @@ my @commands = commands(@events);
 ok((grep { $_ eq 'stty size' } @commands), 'commands are derived') or diag("@commands");
 cmp_ok($t->history->value($id, "select count(*) from gateway_terminal where event_id = '$e->{event_id}'"),
        '<', @events / 2, 'in few rows');
+
+
+# --- its recording -----------------------------------------------------------------------
+
+sub cast {
+    my ($e, @args) = @_;
+
+    open my $fh, '-|', "$FindBin::Bin/../build/sandbox-history", 'cast', '--history',
+        $t->dir . '/data/history', @args, $e->{event_id} or die;
+    local $/;
+    my $text = <$fh>;
+    close $fh;
+
+    my ($head, @lines) = map { $json->decode($_) } split /\n/, $text;
+
+    return ($head, $text, @lines);
+}
+
+sub shown { return join '', map { $_->[2] } grep { $_->[1] eq 'o' } @_ }
+
+my $client = Encode::decode('UTF-8', $term->{live});
+my ($head, $v2, @v2) = cast($e);
+is_deeply([ @$head{qw(version width height)} ], [ 2, 80, 24 ], 'version 2');
+is(shown(@v2), $client, 'C046: shows what the client saw, each character once');
+is_deeply([ sort { $a <=> $b } map { $_->[0] } @v2 ], [ map { $_->[0] } @v2 ], 'in order');
+is_deeply([ map { $_->[2] } grep { $_->[1] eq 'r' } @v2 ], [ '100x30' ], 'its size');
+ok((grep { $_->[1] eq 'm' && $_->[2] eq 'derived: stty size' } @v2), 'a derived command');
+ok((grep { $_->[1] eq 'i' && $_->[2] eq "stty size\r" } @v2), 'and what was typed');
+
+($head, my $v3, my @v3) = cast($e, '--version', 3);
+is_deeply([ $head->{version}, @{ $head->{term} }{qw(cols rows)} ], [ 3, 80, 24 ], 'version 3');
+is(shown(@v3), $client, 'shows the same');
+is_deeply([ @{ $v3[-1] }[1, 2] ], [ 'x', '3' ], 'with the exit');
+my $sum = 0;
+$sum += $_->[0] for @v3;
+cmp_ok(abs($sum - $v2[-1][0]), '<', 1, 'its times are intervals');
+
+my @idle = cast($e, '--idle-limit', 1);
+cmp_ok($idle[-1][0], '<=', $v2[-1][0], 'pauses can be cut');
+
+for my $v (2, 3) {
+    $r = $t->get("/console/api/v1/sandboxes/$id/operations/$e->{event_id}/recording?version=$v");
+    is($r->status, 200, "version $v by the API");
+    is($r->{body}, $v == 2 ? $v2 : $v3, 'the same');
+}
+
+is($t->get("/console/api/v1/sandboxes/$id/operations/nope/recording")->status, 404, 'no such');
+is($t->get("/console/api/v1/sandboxes/$id/operations/$e->{event_id}/recording?version=4")->status,
+   400, 'no such version');
+is($t->get("/console/api/v1/sandboxes/$id/operations/$e->{event_id}/recording",
+           token => undef)->status, 401, 'not for everybody');
+
+# of a command
+
+$r = $t->post("$execd/command", body => $json->encode({
+    command => 'echo one; sleep 0.3; echo two >&2; exit 4' }));
+my $c = $t->record($r);
+my (undef, undef, @c) = cast($c, '--version', 3);
+is(shown(@c), "one\r\ntwo\r\n", 'of a command both streams');
+cmp_ok($c[1][0], '>', 0.2, 'with their times');
+is_deeply([ @{ $c[-1] }[1, 2] ], [ 'x', '4' ], 'and its exit');
+
+
+# --- opened again ------------------------------------------------------------------------
+
+# C051: what is sent again is recorded once; across workers and a helper that was restarted
+$pty = session();
+my $one = terminal($pty, '?since=0');
+$one->until(qr/# \z/);
+ok($one->prompt('seq 1 100', qr/\n100\r\n/), 'C051: 100 lines');
+$one->{ws}->conn->reset;
+my $first = $one->record;
+is($first->{wire}{reason}, 'client_disconnected', 'cut');
+
+$t->kill_helper;
+$t->start_helper;
+
+my $two = terminal($pty, '?since=0');
+$two->until(qr/\n100\r\n.*# \z/s);
+is($two->{replay}, 0, 'all of it comes again');
+ok($two->prompt('seq 101 110', qr/\n110\r\n/), '10 new lines');
+$two->{ws}->close_frame(1000);
+my $second = $two->record;
+is(output($first) . output($second), $two->{out}, 'recorded once');
+my $lines = () = (output($first) . output($second)) =~ /^(?:\e\[\?2004l\r)?\d+\r$/mg;
+is($lines, 110, '110 lines');
+my ($p) = of(p => events($second));
+is($p->[0], 0, 'the replay is noted');
+cmp_ok($p->[1], '>=', length output($first), 'with its size');
+is($second->{result}{replayed_bytes}, $p->[1], 'which is counted');
+
+# what came while nobody was there, and a hole
+my $three = terminal($pty, '?since=' . length $two->{out});
+$three->type("(sleep 0.5; echo while away)\r");
+$three->until(qr/away\)/);
+$three->{ws}->close_frame(1000);
+$three->record;
+$t->wait_for(sub { $t->get("$execd/pty/$pty")->json->{output_offset}
+                   >= length("$two->{out}$three->{out}") + 12 });
+my $four = terminal($pty, '?since=' . length($two->{out} . $three->{out}));
+ok($four->until(qr/while away/), 'output of meanwhile');
+$four->{ws}->close_frame(1000);
+$e = $four->record;
+like(output($e), qr/while away/, 'is on record');
+is_deeply([ of(h => events($e)) ], [], 'without a hole');
+
+my $fresh = session();
+my $five = terminal($fresh);
+$five->until(qr/# \z/);
+$five->{ws}->close_frame(1000);
+$five->record;
+$t->history->value($id, 'select 1');
+my $from = length($five->{out}) - 3;
+my $six = terminal($fresh, "?since=$from");
+$six->until(qr/# \z/);
+is($six->{replay}, $from, 'the end of it again');
+# taken over (C049)
+my $seven = terminal($fresh, '?since=0&takeover=1');
+$six->until(qr/^close$/);
+is($six->{code}, 4001, 'taken over');
+$seven->until(qr/# \z/);
+is($six->record->{status}, 'cancelled', 'on record');
+is(output($six->record), '', 'with nothing new');
+$seven->type("exit\r");
+$seven->until(qr/^close$/);
+is(output($five->record) . output($seven->record), $seven->{out}, 'nothing twice, nothing missing');
+
+
+# --- pipes ----------------------------------------------------------------------------------
+
+my $pipe = terminal(session(), '?pty=0');
+$pipe->type("echo out; echo err >&2; exit 2\n");
+$pipe->until(qr/^close$/);
+$e = $pipe->record;
+is(output($e, 'stdout'), "out\n", 'pipe mode: stdout');
+is(output($e, 'stderr'), "err\n", 'and stderr');
+is(typed(events($e)), '', 'nothing is echoed, nothing kept');
+
+
+# --- much -----------------------------------------------------------------------------------
+
+# C058: beyond the limit it is cut and counted, and Ctrl-C works
+my $much = terminal(session());
+$much->until(qr/# \z/);
+$much->type("yes 0123456789012345678901234567890123456789 | head -c @{[ 20_000_000 * $scale ]}; echo end-\$((6*7))\r");
+my $got = 0;
+while (my $f = $much->{ws}->recv(30)) {
+    next if $f->{op} != 2;
+    $got += length($f->{payload}) - 1;
+    $much->{tail} = substr(($much->{tail} // '') . $f->{payload}, -200);
+    last if $much->{tail} =~ /end-42/;
+}
+cmp_ok($got, '>', 20_000_000 * $scale, 'C058: 20 MB pass');
+$much->type("yes\r");
+$much->until(qr/y\r\ny\r\n/);
+my $at = time;
+$much->type("\x03");
+while (my $f = $much->{ws}->recv(10)) {
+    $got += length($f->{payload}) - 1 if $f->{op} == 2;
+    last if $f->{payload} =~ /\^C/;
+}
+cmp_ok(time - $at, '<', 10, 'Ctrl-C works');
+$much->{ws}->close_frame(1000);
+$e = $much->record;
+my $all = length(output($e)) + length typed(events($e));
+cmp_ok($all, '<=', 16 * 1024 * 1024, '16 MiB are kept');
+cmp_ok($all, '>', 16 * 1024 * 1024 - 1000, 'not less');
+is($e->{result}{history_storage_state}, 'truncated_by_policy', 'the cut is marked');
+cmp_ok($e->{result}{output_dropped_bytes}, '>', 3_000_000, 'the rest is counted');
+
+
+# --- C119 ------------------------------------------------------------------------------------
+
+my $broken = terminal(session());
+$broken->until(qr/# \z/);
+ok($t->wait_for(sub { $t->history->value($id, 'select count(*) from gateway_terminal t join'
+    . " history_events using (event_id) where status = 'started'") }), 'on record');
+system('sqlite3', $t->history->path_of($id), 'create trigger no_more before insert on'
+    . " gateway_terminal begin select raise(abort, 'not today'); end");
+ok($broken->prompt('echo go on', qr/\rgo on/), 'C119: the table cannot be written, it goes on');
+my ($gap) = $t->wait_for(sub { grep { ($_->{result}{reason} // '') eq 'recording_failed' }
+                               $t->history->events($id) });
+ok($gap, 'the timeline says so');
+is(($gap // {})->{result}{operation_id}, $broken->{ws}->response->header('X-Operation-Id'),
+   'of this session') if ref $gap;
+$broken->{ws}->close_frame(1000);
+$e = $broken->record;
+like(output($e), qr/go on/, 'its output is on record');
 
 $t->stop;
 done_testing;
