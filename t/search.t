@@ -87,6 +87,23 @@ is($status, 1, 'nothing to search for: exit 1');
 like($err, qr/no word/, 'and a sentence');
 
 
+# --- the same over the console API ----------------------------------------------------------
+
+is(api('q=%E5%AF%86%E7%A0%81'), $op{cjk}, 'API: pairs');
+is(api('q=%22make+install%22'), $op{two}, 'a phrase');
+is(api('q=test&limit=1'), $op{file}, 'a page');
+is(api('q=test&order=asc'), "$op{two} $op{file}", 'the other order');
+is(api('q=test&status=failed'), '', 'with a filter');
+
+my $r = $t->get('/console/api/v1/operations?q=...', token => 'viewer');
+is($r->status, 400, 'nothing to search for: 400');
+$r = $t->get('/console/api/v1/operations?q=test&facets=1', token => 'viewer')->json;
+is($r->{facets}{total}, 2, 'facets count what was found');
+ok($r->{facets}{exact}, 'all of it');
+is_deeply([ map { $_->{count} } @{ $r->{facets}{sandbox}{values} } ], [ 2 ],
+          'of one sandbox');
+
+
 # --- output, and where it is cut -----------------------------------------------------------
 
 my $filler = "filler line of output\n" x 4000;          # 88,000 bytes
@@ -173,6 +190,16 @@ sub found {
     return "exit $code: $stderr" if $code;
 
     return join ' ', map { $json->decode($_)->{id} } split /\n/, $stdout;
+}
+
+
+sub api {
+    my $query = shift;
+
+    my $answer = $t->get("/console/api/v1/operations?$query", token => 'viewer');
+
+    return join ' ', $answer->status == 200
+        ? map { $_->{id} } @{ $answer->json->{items} } : $answer->content;
 }
 
 
