@@ -421,7 +421,9 @@ apply_wait(apply_t *a)
         (void) pthread_cond_timedwait(&a->wake, &a->lock, &until);
         a->waiting = false;
 
-        if (a->npending || a->stalled || store_untidy(a->store)) {
+        if (a->npending || a->stalled || store_untidy(a->store)
+            || store_heads_due(a->store, sb_now_us(), false))
+        {
             break;
         }
     }
@@ -491,6 +493,19 @@ apply_gather(apply_t *a)
 }
 
 
+static void
+apply_heads(apply_t *a, bool all)
+{
+    uint64_t  now_us;
+
+    now_us = sb_now_us();
+
+    if (store_heads_due(a->store, now_us, all)) {
+        store_heads_sign(a->store, now_us);
+    }
+}
+
+
 /* Nothing came for a second: time for checkpoints. */
 static void
 apply_tidy(apply_t *a)
@@ -528,6 +543,7 @@ apply_thread(void *data)
             apply_mood(a, false);
             apply_stall_retry(a, false);
             apply_note(a, a->batch_from);
+            apply_heads(a, false);
             apply_tidy(a);
             (void) apply_force_pending(a, sb_now_us());
             continue;
@@ -548,6 +564,7 @@ apply_thread(void *data)
         }
 
         (void) apply_force_pending(a, sb_now_us());
+        apply_heads(a, false);
     }
 
     apply_mood(a, false);
@@ -562,6 +579,7 @@ apply_thread(void *data)
     }
 
     ok = rc == 0 && a->stalled == NULL;
+    apply_heads(a, true);
 
     if (a->batch_from) {
         (void) journal_applied_store(a->dirfd, apply_floor(a, a->batch_from));

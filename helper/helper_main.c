@@ -32,6 +32,8 @@ typedef struct {
     options_t      options;
     dirs_t         dirs;
     store_t       *store;
+    keys_t        *keys;
+    heads_t       *heads;
     index_t       *index;
     journal_t     *journal;
     inflight_t    *inflight;
@@ -128,6 +130,19 @@ helper_open(helper_t *h, char *why, size_t size)
     }
 
     store_set_news(h->store, helper_news, h->index);
+
+    h->keys = keys_open(h->dirs.keys, why, size);
+    if (h->keys == NULL) {
+        return false;
+    }
+
+    h->heads = heads_new(h->dirs.history, h->keys);
+    if (h->heads == NULL) {
+        (void) snprintf(why, size, "no memory");
+        return false;
+    }
+
+    store_set_heads(h->store, h->heads);
 
     from = journal_applied_load(h->dirs.journal);
     h->apply = apply_new(h->store, h->fetch, h->dirs.journal, from);
@@ -269,6 +284,8 @@ helper_close(helper_t *h)
     journal_close(h->journal);
     inflight_free(h->inflight);
     store_free(h->store);
+    heads_free(h->heads);
+    keys_free(h->keys);
     index_free(h->index);
     dirs_close(&h->dirs);
 }

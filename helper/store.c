@@ -135,6 +135,13 @@ store_base(const store_t *s)
 
 
 void
+store_set_heads(store_t *s, heads_t *heads)
+{
+    s->heads = heads;
+}
+
+
+void
 store_set_news(store_t *s, store_news_pt news, void *data)
 {
     s->news = news;
@@ -714,6 +721,12 @@ store_commit(store_db_t *db, uint64_t applied)
     stats_add(STATS_APPLY_COMMITS, 1);
     db->in_tx = false;
     db->dirty = true;
+
+    if (db->chain.nnotes && db->store->heads) {
+        heads_note(db->store->heads, db->dir, db->sandbox, db->instance,
+                   &db->chain, db->next_seq - 1);
+    }
+
     chain_done(&db->chain);
 
     if (applied > db->applied) {

@@ -8,6 +8,7 @@
 
 #include "bulk.h"
 #include "chain.h"
+#include "heads.h"
 #include "schema.h"
 #include "table.h"
 
@@ -84,6 +85,13 @@ const char *store_base(const store_t *s);
  * aside; in the thread of the writer, which it must not keep waiting. */
 typedef void (*store_news_pt)(void *data, const char *dir);
 void store_set_news(store_t *s, store_news_pt news, void *data);
+
+/* Where the chains of the files stand is signed there; not owned. */
+void store_set_heads(store_t *s, heads_t *heads);
+/* Are there heads to sign by now?  With `all` whether there are any. */
+bool store_heads_due(const store_t *s, uint64_t now_us, bool all);
+/* Flushes the files, then signs.  What fails stays for the next time. */
+void store_heads_sign(store_t *s, uint64_t now_us);
 
 /* Is there a history file in that directory?  Asks the file system. */
 bool store_exists(store_t *s, const char *dir);

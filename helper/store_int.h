@@ -18,6 +18,7 @@ struct store_s {
     table_t      untidy;            /* closed with a log, by directory */
     uint8_t     *image;             /* of a new file; sqlite3_free() */
     size_t       image_size;
+    heads_t       *heads;           /* or NULL */
     store_news_pt  news;
     void        *news_data;
 };

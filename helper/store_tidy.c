@@ -160,6 +160,24 @@ store_sync(store_t *s)
 }
 
 
+bool
+store_heads_due(const store_t *s, uint64_t now_us, bool all)
+{
+    return s->heads && (all ? heads_any(s->heads)
+                            : heads_due(s->heads, now_us));
+}
+
+
+void
+store_heads_sign(store_t *s, uint64_t now_us)
+{
+    /* no crash may undo what a head speaks of */
+    if (store_sync(s)) {
+        (void) heads_write(s->heads, now_us);
+    }
+}
+
+
 /* Copies the log into the database; true when all of it could be copied. */
 static bool
 store_copy_log(store_db_t *db)

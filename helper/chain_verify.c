@@ -1,0 +1,853 @@
+#include "chain_verify.h"
+
+#include "digest.h"
+#include "json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+
+#define VERIFY_STEP  1024       /* entries between two calls of stop() */
+
+/* One entry of the chain as it stands in the file. */
+typedef struct {
+    int64_t        n;
+    const char    *event;       /* "" without */
+    chain_kind_e   kind;
+    sb_str_t       detail;
+    int64_t        purged;      /* 0: not */
+    const uint8_t *hash;
+} verify_entry_t;
+
+typedef struct {
+    sqlite3              *db;
+    const verify_conf_t  *conf;
+    verify_t             *v;
+    chain_stmts_t         stmts;
+    sqlite3_stmt         *last;     /* end entry of an event */
+    sqlite3_stmt         *purge;    /* entries that a purge took */
+    sqlite3_stmt         *at;       /* entry by number */
+    sb_buf_t              text;
+    uint8_t               hash[CHAIN_HASH];     /* of the entry before */
+    int64_t               n;        /* its number */
+    int64_t               base;     /* the chain begins behind it */
+    int64_t               seq;      /* of the last record begun */
+    bool                  holes;    /* purged records since then */
+    int64_t               before;   /* records older than the chain */
+    size_t                heads_bytes;
+    char                  sandbox[512];
+    uint8_t               file[CHAIN_HASH];
+} verify_ctx_t;
+
+
+static verify_rc_e
+verify_fault(verify_ctx_t *c, const char *fault, int64_t seq,
+    const char *event)
+{
+    c->v->fault = fault;
+    c->v->seq = seq;
+    (void) snprintf(c->v->event, sizeof(c->v->event), "%s", event);
+
+    return VERIFY_FAULT;
+}
+
+
+static verify_rc_e
+verify_unable(verify_ctx_t *c, const char *what)
+{
+    (void) snprintf(c->v->why, sizeof(c->v->why), "%s", what);
+
+    return VERIFY_UNABLE;
+}
+
+
+static verify_rc_e
+verify_sqlite(verify_ctx_t *c)
+{
+    (void) snprintf(c->v->why, sizeof(c->v->why), "The file cannot be read:"
+                    " %s.", sqlite3_errmsg(c->db));
+
+    return VERIFY_UNABLE;
+}
+
+
+/* First column of the first row as a number; `missing` without a row. */
+static int
+verify_number(sqlite3 *db, const char *sql, const char *event, int64_t missing,
+    int64_t *v)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    *v = missing;
+
+    rc = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    if (event) {
+        sqlite3_bind_text(st, 1, event, -1, SQLITE_STATIC);
+    }
+
+    rc = sqlite3_step(st);
+
+    if (rc == SQLITE_ROW && sqlite3_column_type(st, 0) != SQLITE_NULL) {
+        *v = sqlite3_column_int64(st, 0);
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
+/* --- one entry ---------------------------------------------------------- */
+
+/* Of a record whose row does not give the hash: is it the order that changed,
+ * or the row?  Rows are numbered in the order of the chain. */
+static const char *
+verify_why_begin(verify_ctx_t *c, const verify_entry_t *e, int64_t seq)
+{
+    int64_t  mine, next;
+
+    if (!c->holes && c->seq && seq != c->seq + 1) {
+        return "reordered";
+    }
+
+    if (verify_number(c->db, "select seq from history_events where event_id ="
+                      " ?1", e->event, 0, &mine) == SQLITE_OK
+        && verify_number(c->db, "select e.seq from gateway_chain a join"
+                         " gateway_chain b on b.n > a.n and b.kind in"
+                         " ('begin', 'gap') join history_events e on"
+                         " e.event_id = b.event_id where a.event_id = ?1 and"
+                         " a.kind in ('begin', 'gap') order by b.n limit 1",
+                         e->event, INT64_MAX, &next) == SQLITE_OK
+        && mine > next)
+    {
+        return "reordered";
+    }
+
+    return "changed";
+}
+
+
+static verify_rc_e
+verify_begin(verify_ctx_t *c, const verify_entry_t *e)
+{
+    int      rc;
+    int64_t  seq;
+    uint8_t  hash[CHAIN_HASH];
+
+    if (e->purged) {
+        c->holes = true;
+        return VERIFY_OK;
+    }
+
+    rc = chain_content(c->db, &c->stmts, e->kind, e->event, &c->text, &seq);
+
+    if (rc == SQLITE_NOTFOUND) {
+        return verify_fault(c, "removed",
+                            !c->holes && c->seq ? c->seq + 1 : 0, e->event);
+    }
+
+    if (rc != SQLITE_OK) {
+        return verify_sqlite(c);
+    }
+
+    chain_hash(hash, c->hash, seq, e->kind, sb_str(c->text.data, c->text.len));
+
+    if (memcmp(hash, e->hash, CHAIN_HASH) != 0) {
+        return verify_fault(c, verify_why_begin(c, e, seq), seq, e->event);
+    }
+
+    c->seq = seq;
+    c->holes = false;
+    c->v->checked++;
+
+    return VERIFY_OK;
+}
+
+
+static verify_rc_e
+verify_end(verify_ctx_t *c, const verify_entry_t *e)
+{
+    int      rc;
+    int64_t  seq, last;
+    uint8_t  hash[CHAIN_HASH];
+
+    if (e->purged) {
+        return VERIFY_OK;
+    }
+
+    /* what was said of it later holds */
+
+    sqlite3_bind_text(c->last, 1, e->event, -1, SQLITE_STATIC);
+    last = sqlite3_step(c->last) == SQLITE_ROW
+           ? sqlite3_column_int64(c->last, 0) : 0;
+    (void) sqlite3_reset(c->last);
+
+    if (last != e->n) {
+        return VERIFY_OK;
+    }
+
+    rc = chain_content(c->db, &c->stmts, CHAIN_END, e->event, &c->text, &seq);
+
+    if (rc == SQLITE_NOTFOUND) {
+        return verify_fault(c, "removed", 0, e->event);
+    }
+
+    if (rc != SQLITE_OK) {
+        return verify_sqlite(c);
+    }
+
+    chain_hash(hash, c->hash, seq, e->kind, sb_str(c->text.data, c->text.len));
+
+    return memcmp(hash, e->hash, CHAIN_HASH) == 0
+           ? VERIFY_OK : verify_fault(c, "changed", seq, e->event);
+}
+
+
+/* Entries whose JSON is kept beside the hash. */
+static verify_rc_e
+verify_detail(verify_ctx_t *c, const verify_entry_t *e, int64_t seq)
+{
+    uint8_t  hash[CHAIN_HASH];
+
+    if (e->purged) {
+        /* the number of the record may be gone */
+        return VERIFY_OK;
+    }
+
+    chain_hash(hash, c->hash, seq, e->kind, e->detail);
+
+    return memcmp(hash, e->hash, CHAIN_HASH) == 0
+           ? VERIFY_OK : verify_fault(c, "broken", seq, e->event);
+}
+
+
+static verify_rc_e
+verify_output(verify_ctx_t *c, const verify_entry_t *e)
+{
+    int             rc;
+    int64_t         seq;
+    uint8_t         digest[CHAIN_HASH], said[CHAIN_HASH];
+    verify_rc_e     ok;
+    chain_output_t  o;
+
+    if (e->purged) {
+        return VERIFY_OK;
+    }
+
+    rc = chain_seq(c->db, &c->stmts, e->event, &seq);
+
+    if (rc == SQLITE_NOTFOUND) {
+        return verify_fault(c, "removed", 0, e->event);
+    }
+
+    if (rc != SQLITE_OK) {
+        return verify_sqlite(c);
+    }
+
+    ok = verify_detail(c, e, seq);
+    if (ok != VERIFY_OK) {
+        return ok;
+    }
+
+    if (chain_output_read(e->detail, &o, said) != SB_OK) {
+        return verify_fault(c, "broken", seq, e->event);
+    }
+
+    rc = chain_output_digest(c->db, &c->stmts, e->event, &o, digest);
+
+    if (rc != SQLITE_OK && rc != SQLITE_NOTFOUND) {
+        return verify_sqlite(c);
+    }
+
+    return rc == SQLITE_OK && memcmp(digest, said, CHAIN_HASH) == 0
+           ? VERIFY_OK : verify_fault(c, "changed", seq, e->event);
+}
+
+
+/* A purge accounts for all that it took, or for nothing that is left. */
+static verify_rc_e
+verify_purge(verify_ctx_t *c, const verify_entry_t *e)
+{
+    bool          any;
+    uint8_t       digest[CHAIN_HASH], said[CHAIN_HASH];
+    sb_rc_t       rc;
+    sb_jdoc_t    *doc;
+    verify_rc_e   ok;
+    sb_sha256_t  *h;
+
+    ok = verify_detail(c, e, 0);
+    if (ok != VERIFY_OK) {
+        return ok;
+    }
+
+    doc = sb_jdoc_parse(e->detail, NULL, &rc);
+
+    if (doc == NULL
+        || sb_unhex(said, CHAIN_HASH, sb_jv_str(sb_jdoc_root(doc), "digest"))
+           != SB_OK)
+    {
+        sb_jdoc_free(doc);
+        return verify_fault(c, "broken", 0, "");
+    }
+
+    sb_jdoc_free(doc);
+
+    h = sb_sha256_new();
+    if (h == NULL) {
+        return verify_unable(c, "There is no memory.");
+    }
+
+    any = false;
+    sqlite3_bind_int64(c->purge, 1, e->n);
+
+    while (sqlite3_step(c->purge) == SQLITE_ROW) {
+        any = true;
+        sb_sha256_add(h, sqlite3_column_blob(c->purge, 0),
+                      (size_t) sqlite3_column_bytes(c->purge, 0));
+    }
+
+    (void) sqlite3_reset(c->purge);
+    sb_sha256_final(h, digest);
+
+    return !any || memcmp(digest, said, CHAIN_HASH) == 0
+           ? VERIFY_OK : verify_fault(c, "removed", 0, "");
+}
+
+
+static verify_rc_e
+verify_file(verify_ctx_t *c, const verify_entry_t *e)
+{
+    int      rc;
+    int64_t  seq;
+    uint8_t  hash[CHAIN_HASH];
+
+    rc = chain_content(c->db, &c->stmts, CHAIN_FILE, NULL, &c->text, &seq);
+    if (rc != SQLITE_OK) {
+        return verify_sqlite(c);
+    }
+
+    /* how many records there were before is known by trying: few files have
+     * any, and none more than it has records now */
+
+    for (seq = 0; seq <= c->before; seq++) {
+        chain_hash(hash, c->hash, seq, e->kind,
+                   sb_str(c->text.data, c->text.len));
+
+        if (memcmp(hash, e->hash, CHAIN_HASH) == 0) {
+            c->before = seq;
+            c->seq = seq;
+            c->v->before = seq;
+            return VERIFY_OK;
+        }
+    }
+
+    return verify_fault(c, "swapped", 0, "");
+}
+
+
+static verify_rc_e
+verify_entry(verify_ctx_t *c, const verify_entry_t *e)
+{
+    int      rc;
+    int64_t  seq;
+
+    if (e->n != c->n + 1) {
+        return verify_fault(c, "broken", c->seq, e->event);
+    }
+
+    switch (e->kind) {
+
+    case CHAIN_FILE:
+        return verify_file(c, e);
+
+    case CHAIN_BEGIN:
+    case CHAIN_GAP:
+        return verify_begin(c, e);
+
+    case CHAIN_END:
+        return verify_end(c, e);
+
+    case CHAIN_OUTPUT:
+        return verify_output(c, e);
+
+    case CHAIN_PURGE:
+        return verify_purge(c, e);
+
+    case CHAIN_NOTE:
+        rc = e->purged ? SQLITE_OK
+                       : chain_seq(c->db, &c->stmts, e->event, &seq);
+
+        if (rc == SQLITE_NOTFOUND) {
+            return verify_fault(c, "removed", 0, e->event);
+        }
+
+        return rc == SQLITE_OK ? verify_detail(c, e, seq) : verify_sqlite(c);
+
+    default:
+        return verify_fault(c, "broken", c->seq, e->event);
+    }
+}
+
+
+/* --- the whole chain ---------------------------------------------------- */
+
+/* Where the chain begins: at its file entry, or behind what the last purge
+ * that forgot something says. */
+static verify_rc_e
+verify_base(verify_ctx_t *c)
+{
+    int             rc;
+    int64_t         first, base;
+    sb_rc_t         parsed;
+    sb_jdoc_t      *doc;
+    const sb_jv_t  *root;
+    sqlite3_stmt   *st;
+
+    if (verify_number(c->db, "select min(n) from gateway_chain", NULL, 1,
+                      &first) != SQLITE_OK
+        || verify_number(c->db, "select max(seq) from gateway_records", NULL, 0,
+                         &c->before) != SQLITE_OK)
+    {
+        return verify_sqlite(c);
+    }
+
+    if (first == 1) {
+        return VERIFY_OK;
+    }
+
+    rc = sqlite3_prepare_v2(c->db, "select detail from gateway_chain where"
+                            " kind = 'purge' order by n desc", -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return verify_sqlite(c);
+    }
+
+    while (c->base == 0 && sqlite3_step(st) == SQLITE_ROW) {
+
+        doc = sb_jdoc_parse(sb_str(sqlite3_column_text(st, 0),
+                                   (size_t) sqlite3_column_bytes(st, 0)),
+                            NULL, &parsed);
+        if (doc == NULL) {
+            continue;
+        }
+
+        root = sb_jdoc_root(doc);
+
+        if (sb_jv_int(sb_jv_get(root, "base"), &base) && base == first - 1
+            && sb_unhex(c->hash, CHAIN_HASH, sb_jv_str(root, "base_hash"))
+               == SB_OK
+            && sb_unhex(c->file, CHAIN_HASH, sb_jv_str(root, "file")) == SB_OK)
+        {
+            c->base = base;
+            c->n = base;
+            c->holes = true;
+        }
+
+        sb_jdoc_free(doc);
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return c->base ? VERIFY_OK : verify_fault(c, "broken", 0, "");
+}
+
+
+static verify_rc_e
+verify_entries(verify_ctx_t *c)
+{
+    int              rc;
+    verify_rc_e      ok;
+    sqlite3_stmt    *st;
+    verify_entry_t   e;
+
+    rc = sqlite3_prepare_v2(c->db, "select n, event_id, kind, detail, purged,"
+                            " hash from gateway_chain order by n", -1, &st,
+                            NULL);
+    if (rc != SQLITE_OK) {
+        return verify_sqlite(c);
+    }
+
+    ok = VERIFY_OK;
+
+    while (ok == VERIFY_OK && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+        e.n = sqlite3_column_int64(st, 0);
+        e.event = (const char *) sqlite3_column_text(st, 1);
+        e.event = e.event ? e.event : "";
+        e.kind = chain_kind(sb_str(sqlite3_column_text(st, 2),
+                                   (size_t) sqlite3_column_bytes(st, 2)));
+        e.detail = sb_str(sqlite3_column_text(st, 3),
+                          (size_t) sqlite3_column_bytes(st, 3));
+        e.purged = sqlite3_column_int64(st, 4);
+        e.hash = sqlite3_column_blob(st, 5);
+
+        if (sqlite3_column_bytes(st, 5) != CHAIN_HASH) {
+            ok = verify_fault(c, "broken", c->seq, e.event);
+            break;
+        }
+
+        ok = verify_entry(c, &e);
+        c->n = e.n;
+        memcpy(c->hash, e.hash, CHAIN_HASH);
+        c->v->entries++;
+
+        if (ok == VERIFY_OK && c->conf->stop
+            && c->v->entries % VERIFY_STEP == 0
+            && c->conf->stop(c->conf->data, c->v->entries))
+        {
+            ok = verify_unable(c, "It was stopped.");
+        }
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return ok == VERIFY_OK && rc != SQLITE_DONE ? verify_sqlite(c) : ok;
+}
+
+
+/* --- what the chain does not know --------------------------------------- */
+
+/* A query that gives event ids; the first of them is at fault. */
+static verify_rc_e
+verify_none(verify_ctx_t *c, const char *sql, const char *fault)
+{
+    int            rc;
+    char           event[40];
+    int64_t        seq;
+    sqlite3_stmt  *st;
+
+    rc = sqlite3_prepare_v2(c->db, sql, -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return verify_sqlite(c);
+    }
+
+    if (sqlite3_bind_parameter_count(st)) {
+        sqlite3_bind_int64(st, 1, c->before);
+    }
+
+    rc = sqlite3_step(st);
+
+    if (rc == SQLITE_ROW) {
+        (void) snprintf(event, sizeof(event), "%s",
+                        (const char *) sqlite3_column_text(st, 0));
+        (void) sqlite3_finalize(st);
+
+        if (chain_seq(c->db, &c->stmts, event, &seq) != SQLITE_OK) {
+            seq = 0;
+        }
+
+        return verify_fault(c, fault, seq, event);
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc == SQLITE_DONE ? VERIFY_OK : verify_sqlite(c);
+}
+
+
+#define VERIFY_KNOWN(table)                                                  \
+    "exists(select 1 from gateway_chain c where c.event_id = "               \
+    table ".event_id and c.kind in ('begin', 'gap') and c.purged is null)"
+/* a record of before the chain, which says nothing of it */
+#define VERIFY_OLD(table)                                                    \
+    "exists(select 1 from gateway_records r where r.event_id = "             \
+    table ".event_id and r.seq <= ?1)"
+
+static verify_rc_e
+verify_foreign(verify_ctx_t *c)
+{
+    verify_rc_e  ok;
+
+    if (c->conf->allow_foreign) {
+        if (verify_number(c->db, "select count(*) from history_events e where"
+                          " not " VERIFY_KNOWN("e"), NULL, 0, &c->v->foreign)
+            != SQLITE_OK)
+        {
+            return verify_sqlite(c);
+        }
+
+        c->v->foreign -= c->before < c->v->foreign ? c->before : c->v->foreign;
+
+    } else {
+        ok = verify_none(c, "select event_id from history_events e where not "
+                         VERIFY_KNOWN("e") " and not " VERIFY_OLD("e")
+                         " order by seq limit 1", "foreign");
+        if (ok != VERIFY_OK) {
+            return ok;
+        }
+    }
+
+    /* ended behind the chain's back */
+
+    ok = verify_none(c, "select event_id from history_events e where status <>"
+                     " 'started' and " VERIFY_KNOWN("e") " and not exists("
+                     "select 1 from gateway_chain c where c.event_id ="
+                     " e.event_id and c.kind in ('end', 'gap')) limit 1",
+                     "changed");
+
+    /* output of a known record that no entry speaks of */
+
+    if (ok == VERIFY_OK) {
+        ok = verify_none(c, "select o.event_id from (select event_id,"
+                         " count(*) as n from command_output_chunks group by"
+                         " event_id) o where " VERIFY_KNOWN("o") " and o.n <>"
+                         " (select coalesce(sum(1 + json_extract(detail,"
+                         " '$.stdout[1]') - json_extract(detail,"
+                         " '$.stdout[0]') + 1 + json_extract(detail,"
+                         " '$.stderr[1]') - json_extract(detail,"
+                         " '$.stderr[0]')), 0) from gateway_chain c where"
+                         " c.event_id = o.event_id and c.kind = 'output')"
+                         " limit 1", "foreign");
+    }
+
+    return ok;
+}
+
+
+/* --- heads -------------------------------------------------------------- */
+
+typedef struct {
+    verify_ctx_t  *c;
+    verify_rc_e    ok;
+} verify_heads_t;
+
+
+static verify_rc_e
+verify_head(verify_ctx_t *c, const head_t *head)
+{
+    bool      same;
+    verify_t *v;
+
+    v = c->v;
+
+    if (c->conf->keys && !head->signed_right) {
+        return verify_fault(c, "signature", 0, "");
+    }
+
+    if (strcmp(head->sandbox, c->sandbox) != 0) {
+        return verify_fault(c, "swapped", 0, "");
+    }
+
+    if (head->n > c->n) {
+        return verify_fault(c, "cut", c->seq ? c->seq + 1 : 0, "");
+    }
+
+    if (head->n <= c->base) {
+        /* what it speaks of was purged since */
+        return VERIFY_OK;
+    }
+
+    sqlite3_bind_int64(c->at, 1, head->n);
+    same = sqlite3_step(c->at) == SQLITE_ROW
+           && sqlite3_column_bytes(c->at, 0) == CHAIN_HASH
+           && memcmp(sqlite3_column_blob(c->at, 0), head->hash, CHAIN_HASH)
+              == 0;
+    (void) sqlite3_reset(c->at);
+
+    if (!same) {
+        return verify_fault(c, "rewritten", 0, "");
+    }
+
+    if (head->n >= v->head) {
+        v->head = head->n;
+        (void) snprintf(v->head_at, sizeof(v->head_at), "%s", head->at);
+    }
+
+    return VERIFY_OK;
+}
+
+
+static bool
+verify_head_line(void *data, const head_t *head)
+{
+    verify_heads_t  *h = data;
+
+    h->ok = verify_head(h->c, head);
+
+    return h->ok == VERIFY_OK;
+}
+
+
+static verify_rc_e
+verify_heads(verify_ctx_t *c)
+{
+    const char      *dir;
+    verify_heads_t   h;
+
+    if (c->conf->heads == NULL) {
+        return verify_unable(c, "There is no head to hold the chain against;"
+                             " name the file with --head.");
+    }
+
+    h.c = c;
+    h.ok = VERIFY_OK;
+    dir = c->conf->dir ? c->conf->dir : c->sandbox;
+
+    if (!heads_each(c->conf->heads, c->heads_bytes, dir, c->conf->keys,
+                    verify_head_line, &h))
+    {
+        (void) snprintf(c->v->why, sizeof(c->v->why), "The heads %s cannot be"
+                        " read: %s.", c->conf->heads, strerror(errno));
+        return VERIFY_UNABLE;
+    }
+
+    if (h.ok != VERIFY_OK) {
+        return h.ok;
+    }
+
+    if (c->v->head == 0) {
+        (void) snprintf(c->v->why, sizeof(c->v->why), "%s holds no head of %s"
+                        " that its chain still reaches.", c->conf->heads, dir);
+        return VERIFY_UNABLE;
+    }
+
+    if (c->conf->keys == NULL) {
+        return verify_unable(c, "The chain fits its head, but there is no key"
+                             " to check the signature with; name it with"
+                             " --key.");
+    }
+
+    return VERIFY_OK;
+}
+
+
+/* --- all of it ---------------------------------------------------------- */
+
+static verify_rc_e
+verify_identity(verify_ctx_t *c)
+{
+    int            rc;
+    int64_t        seq, have;
+    uint8_t        file[CHAIN_HASH];
+    sqlite3_stmt  *st;
+
+    static const uint8_t  none[CHAIN_HASH];
+
+    if (verify_number(c->db, "select count(*) from sqlite_master where type ="
+                      " 'table' and name in ('gateway_chain',"
+                      " 'gateway_records', 'history_meta')", NULL, 0, &have)
+        != SQLITE_OK)
+    {
+        return verify_sqlite(c);
+    }
+
+    if (have != 3) {
+        return verify_unable(c, "The file has no chain: no gateway of this"
+                             " version wrote it.");
+    }
+
+    rc = sqlite3_prepare_v2(c->db, "select value from history_meta where key ="
+                            " 'sandbox_id'", -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return verify_sqlite(c);
+    }
+
+    if (sqlite3_step(st) == SQLITE_ROW) {
+        (void) snprintf(c->sandbox, sizeof(c->sandbox), "%s",
+                        (const char *) sqlite3_column_text(st, 0));
+    }
+
+    (void) sqlite3_finalize(st);
+
+    if (c->base == 0 || memcmp(c->file, none, CHAIN_HASH) == 0) {
+        return VERIFY_OK;
+    }
+
+    rc = chain_content(c->db, &c->stmts, CHAIN_FILE, NULL, &c->text, &seq);
+    if (rc != SQLITE_OK) {
+        return verify_sqlite(c);
+    }
+
+    sb_sha256(file, sb_str(c->text.data, c->text.len));
+
+    return memcmp(file, c->file, CHAIN_HASH) == 0
+           ? VERIFY_OK : verify_fault(c, "swapped", 0, "");
+}
+
+
+static verify_rc_e
+verify_all(verify_ctx_t *c)
+{
+    verify_rc_e  ok;
+
+    ok = verify_identity(c);
+
+    if (ok == VERIFY_OK) {
+        ok = verify_base(c);
+    }
+
+    if (ok == VERIFY_OK && c->base) {
+        ok = verify_identity(c);
+    }
+
+    if (ok != VERIFY_OK) {
+        return ok;
+    }
+
+    if (sqlite3_prepare_v2(c->db, "select max(n) from gateway_chain where"
+                           " event_id = ?1 and kind = 'end'", -1, &c->last,
+                           NULL) != SQLITE_OK
+        || sqlite3_prepare_v2(c->db, "select hash from gateway_chain where"
+                              " purged = ?1 order by n", -1, &c->purge, NULL)
+           != SQLITE_OK
+        || sqlite3_prepare_v2(c->db, "select hash from gateway_chain where"
+                              " n = ?1", -1, &c->at, NULL) != SQLITE_OK)
+    {
+        return verify_sqlite(c);
+    }
+
+    ok = verify_entries(c);
+
+    if (ok == VERIFY_OK) {
+        ok = verify_foreign(c);
+    }
+
+    if (ok == VERIFY_OK) {
+        ok = verify_heads(c);
+        c->v->unsigned_entries = c->n - (c->v->head ? c->v->head : c->base);
+    }
+
+    return ok;
+}
+
+
+verify_rc_e
+chain_verify(sqlite3 *db, const verify_conf_t *conf, verify_t *v)
+{
+    struct stat   st;
+    verify_rc_e   ok;
+    verify_ctx_t  c;
+
+    memset(v, 0, sizeof(verify_t));
+    memset(&c, 0, sizeof(c));
+    c.db = db;
+    c.conf = conf;
+    c.v = v;
+    c.text.max = CHAIN_TEXT_MAX;
+
+    /* what is signed while this goes on speaks of what comes behind our
+     * snapshot */
+    if (conf->heads && stat(conf->heads, &st) == 0) {
+        c.heads_bytes = (size_t) st.st_size;
+    }
+
+    if (sqlite3_exec(db, "begin", NULL, NULL, NULL) != SQLITE_OK) {
+        return verify_sqlite(&c);
+    }
+
+    ok = verify_all(&c);
+
+    (void) sqlite3_finalize(c.last);
+    (void) sqlite3_finalize(c.purge);
+    (void) sqlite3_finalize(c.at);
+    chain_stmts_free(&c.stmts);
+    sb_buf_free(&c.text);
+    (void) sqlite3_exec(db, "rollback", NULL, NULL, NULL);
+
+    return ok;
+}

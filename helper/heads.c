@@ -1,0 +1,535 @@
+#include "heads.h"
+
+#include "digest.h"
+#include "id.h"
+#include "json.h"
+#include "log.h"
+#include "table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+
+typedef struct {
+    table_node_t  node;
+    char         *dir;
+    char         *sandbox;
+    char         *instance;
+    int64_t       n;
+    int64_t       records;
+    uint8_t       hash[CHAIN_HASH];
+} heads_news_t;
+
+struct heads_s {
+    int       dirfd;
+    keys_t   *keys;
+    table_t   news;
+    uint64_t  written_us;
+};
+
+static const char  heads_mark[] = ",\"signature\":\"";
+
+
+heads_t *
+heads_new(int dirfd, keys_t *keys)
+{
+    heads_t  *h;
+
+    h = calloc(1, sizeof(heads_t));
+
+    if (h == NULL) {
+        return NULL;
+    }
+
+    h->dirfd = dirfd;
+    h->keys = keys;
+
+    return h;
+}
+
+
+static void
+heads_news_free(heads_news_t *n)
+{
+    free(n->dir);
+    free(n->sandbox);
+    free(n->instance);
+    free(n);
+}
+
+
+static void
+heads_drop(void *entry, void *data)
+{
+    heads_t       *h = data;
+    heads_news_t  *n = entry;
+
+    table_remove(&h->news, &n->node);
+    heads_news_free(n);
+}
+
+
+void
+heads_free(heads_t *h)
+{
+    if (h) {
+        table_each(&h->news, heads_drop, h);
+        table_free(&h->news);
+        free(h);
+    }
+}
+
+
+void
+heads_note(heads_t *h, const char *dir, const char *sandbox,
+    const char *instance, const chain_t *c, int64_t records)
+{
+    heads_news_t  *n;
+
+    if (h->keys == NULL || c->n == 0) {
+        return;
+    }
+
+    n = table_find(&h->news, dir, strlen(dir));
+
+    if (n == NULL) {
+        if (h->news.count >= HEADS_NEWS) {
+            return;
+        }
+
+        n = calloc(1, sizeof(heads_news_t));
+        if (n == NULL) {
+            return;
+        }
+
+        n->dir = strdup(dir);
+        n->sandbox = strdup(sandbox);
+        n->instance = strdup(instance);
+
+        if (n->dir == NULL || n->sandbox == NULL || n->instance == NULL
+            || table_add(&h->news, &n->node, n->dir, strlen(n->dir)) != SB_OK)
+        {
+            heads_news_free(n);
+            return;
+        }
+    }
+
+    n->n = c->n;
+    n->records = records;
+    memcpy(n->hash, c->hash, CHAIN_HASH);
+}
+
+
+bool
+heads_any(const heads_t *h)
+{
+    return h->news.count != 0;
+}
+
+
+bool
+heads_due(const heads_t *h, uint64_t now_us)
+{
+    return h->news.count
+           && (h->news.count >= HEADS_NEWS
+               || now_us >= h->written_us + HEADS_US);
+}
+
+
+/* --- writing ------------------------------------------------------------ */
+
+typedef struct {
+    heads_t   *h;
+    sb_buf_t   out;
+    char       now[SB_TIME_LEN + 1];
+    bool       failed;
+} heads_round_t;
+
+
+static void
+heads_line(void *entry, void *data)
+{
+    char            hex[2 * CHAIN_HASH + 1], text[KEYS_SIGNATURE * 2];
+    size_t          from;
+    uint8_t         signature[KEYS_SIGNATURE];
+    sb_buf_t       *out;
+    heads_news_t   *n = entry;
+    heads_round_t  *round = data;
+
+    out = &round->out;
+    from = out->len;
+    sb_hex(hex, n->hash, CHAIN_HASH);
+
+    if (round->failed
+        || sb_buf_printf(out, "{\"at\":\"%s\",\"dir\":", round->now) != SB_OK
+        || sb_json_write_str(out, sb_str(n->dir, strlen(n->dir))) != SB_OK
+        || sb_buf_printf(out, ",\"hash\":\"%s\",\"instance\":", hex) != SB_OK
+        || sb_json_write_str(out, sb_str(n->instance, strlen(n->instance)))
+           != SB_OK
+        || sb_buf_printf(out, ",\"key\":\"%s\",\"n\":%lld,\"records\":%lld,"
+                         "\"sandbox\":", keys_name(round->h->keys),
+                         (long long) n->n, (long long) n->records) != SB_OK
+        || sb_json_write_str(out, sb_str(n->sandbox, strlen(n->sandbox)))
+           != SB_OK
+        || sb_buf_add_c(out, '}') != SB_OK
+        || !keys_sign(round->h->keys, sb_str(out->data + from, out->len - from),
+                      signature))
+    {
+        round->failed = true;
+        return;
+    }
+
+    (void) sb_b64url(text, signature, KEYS_SIGNATURE);
+    out->len--;
+
+    if (sb_buf_printf(out, "%s%s\"}\n", heads_mark, text) != SB_OK) {
+        round->failed = true;
+    }
+}
+
+
+static bool
+heads_append(int fd, sb_str_t text)
+{
+    ssize_t  n;
+
+    while (text.len) {
+        n = write(fd, text.data, text.len);
+
+        if (n == -1 && errno == EINTR) {
+            continue;
+        }
+
+        if (n <= 0) {
+            return false;
+        }
+
+        text.data += n;
+        text.len -= (size_t) n;
+    }
+
+    return true;
+}
+
+
+typedef struct {
+    table_node_t  node;
+    char         *line;             /* and the directory, by which it is found */
+    size_t        len;
+} heads_last_t;
+
+typedef struct {
+    table_t   lines;
+    FILE     *out;
+} heads_turn_t;
+
+
+static void
+heads_last_write(void *entry, void *data)
+{
+    heads_last_t  *l = entry;
+    heads_turn_t  *t = data;
+
+    (void) fwrite(l->line, 1, l->len, t->out);
+    table_remove(&t->lines, &l->node);
+    free(l->line);
+    free(l);
+}
+
+
+/* Remembers a line in the place of an older one of the same file. */
+static bool
+heads_last(heads_turn_t *t, sb_str_t line)
+{
+    size_t         n;
+    head_t         head;
+    heads_last_t  *l;
+
+    if (heads_parse(line, NULL, &head) != SB_OK) {
+        return true;
+    }
+
+    n = strlen(head.dir);
+    l = table_find(&t->lines, head.dir, n);
+
+    if (l) {
+        table_remove(&t->lines, &l->node);
+        free(l->line);
+        free(l);
+    }
+
+    l = malloc(sizeof(heads_last_t));
+    if (l == NULL) {
+        return false;
+    }
+
+    l->len = line.len + 1;
+    l->line = malloc(l->len + n);
+
+    if (l->line == NULL) {
+        free(l);
+        return false;
+    }
+
+    memcpy(l->line, line.data, line.len);
+    l->line[line.len] = '\n';
+    memcpy(l->line + l->len, head.dir, n);
+
+    if (table_add(&t->lines, &l->node, l->line + l->len, n) != SB_OK) {
+        free(l->line);
+        free(l);
+        return false;
+    }
+
+    return true;
+}
+
+
+/* A new file that holds the last line of each; the old one stays beside it. */
+static bool
+heads_turn(heads_t *h)
+{
+    int            fd;
+    bool           ok;
+    FILE          *in;
+    char          *line;
+    size_t         size;
+    ssize_t        n;
+    heads_turn_t   t;
+
+    memset(&t, 0, sizeof(t));
+    line = NULL;
+    size = 0;
+    ok = true;
+
+    fd = openat(h->dirfd, HEADS_FILE, O_RDONLY|O_NOFOLLOW|O_CLOEXEC);
+    in = fd == -1 ? NULL : fdopen(fd, "r");
+
+    if (in == NULL) {
+        return false;
+    }
+
+    fd = openat(h->dirfd, HEADS_FILE ".new",
+                O_WRONLY|O_CREAT|O_TRUNC|O_NOFOLLOW|O_CLOEXEC, 0644);
+    t.out = fd == -1 ? NULL : fdopen(fd, "w");
+
+    if (t.out == NULL) {
+        (void) fclose(in);
+        return false;
+    }
+
+    while (ok && (n = getline(&line, &size, in)) > 0) {
+        ok = line[n - 1] != '\n' || heads_last(&t, sb_str(line, (size_t) n - 1));
+    }
+
+    free(line);
+    (void) fclose(in);
+
+    table_each(&t.lines, heads_last_write, &t);
+    table_free(&t.lines);
+
+    ok = fflush(t.out) == 0 && fsync(fd) == 0 && ok;
+    ok = fclose(t.out) == 0 && ok;
+
+    if (!ok) {
+        return false;
+    }
+
+    (void) unlinkat(h->dirfd, HEADS_OLD, 0);
+
+    return linkat(h->dirfd, HEADS_FILE, h->dirfd, HEADS_OLD, 0) == 0
+           && renameat(h->dirfd, HEADS_FILE ".new", h->dirfd, HEADS_FILE) == 0;
+}
+
+
+bool
+heads_write(heads_t *h, uint64_t now_us)
+{
+    int            fd;
+    bool           ok;
+    struct stat    st;
+    heads_round_t  round;
+
+    memset(&round, 0, sizeof(round));
+    round.h = h;
+    round.out.max = HEADS_NEWS * HEADS_LINE_MAX;
+    sb_time_text(round.now, now_us);
+    h->written_us = now_us;
+
+    table_each(&h->news, heads_line, &round);
+
+    fd = round.failed ? -1
+         : openat(h->dirfd, HEADS_FILE,
+                  O_WRONLY|O_CREAT|O_APPEND|O_NOFOLLOW|O_CLOEXEC, 0644);
+
+    ok = fd != -1 && heads_append(fd, sb_str(round.out.data, round.out.len))
+         && fdatasync(fd) == 0;
+
+    if (!ok) {
+        log_minutely(LOG_ERROR, "cannot write " HEADS_FILE ": %s; the heads"
+                     " of %u files are signed later",
+                     fd == -1 && round.failed ? "no memory" : strerror(errno),
+                     (unsigned) h->news.count);
+    }
+
+    sb_buf_free(&round.out);
+
+    if (fd != -1) {
+        if (ok && fstat(fd, &st) == 0 && st.st_size > HEADS_BYTES
+            && !heads_turn(h))
+        {
+            log_minutely(LOG_ERROR, "cannot begin a new " HEADS_FILE ": %s",
+                         strerror(errno));
+        }
+
+        close(fd);
+    }
+
+    if (ok) {
+        table_each(&h->news, heads_drop, h);
+    }
+
+    return ok;
+}
+
+
+/* --- reading ------------------------------------------------------------ */
+
+static bool
+heads_text(char *dst, size_t size, sb_str_t s)
+{
+    if (s.len == 0 || s.len >= size || memchr(s.data, '\0', s.len)) {
+        return false;
+    }
+
+    memcpy(dst, s.data, s.len);
+    dst[s.len] = '\0';
+
+    return true;
+}
+
+
+static bool
+heads_members(const sb_jv_t *root, head_t *head)
+{
+    return heads_text(head->dir, sizeof(head->dir), sb_jv_str(root, "dir"))
+           && heads_text(head->sandbox, sizeof(head->sandbox),
+                         sb_jv_str(root, "sandbox"))
+           && heads_text(head->instance, sizeof(head->instance),
+                         sb_jv_str(root, "instance"))
+           && heads_text(head->key, sizeof(head->key), sb_jv_str(root, "key"))
+           && heads_text(head->at, sizeof(head->at), sb_jv_str(root, "at"))
+           && sb_jv_int(sb_jv_get(root, "n"), &head->n)
+           && sb_jv_int(sb_jv_get(root, "records"), &head->records)
+           && sb_unhex(head->hash, CHAIN_HASH, sb_jv_str(root, "hash"))
+              == SB_OK;
+}
+
+
+/* The signature stands last; what is signed is the line without it. */
+static bool
+heads_signed(sb_str_t line, const keys_t *keys, sb_buf_t *text)
+{
+    size_t    n, len;
+    uint8_t   signature[KEYS_SIGNATURE + 8];
+    sb_str_t  b64;
+
+    len = sizeof(heads_mark) - 1;
+    n = (KEYS_SIGNATURE * 8 + 5) / 6;
+
+    if (line.len < len + n + 3
+        || memcmp(line.data + line.len - n - 2 - len, heads_mark, len) != 0)
+    {
+        return false;
+    }
+
+    b64 = sb_str(line.data + line.len - n - 2, n);
+
+    if (sb_unb64url(signature, &n, b64) != SB_OK || n != KEYS_SIGNATURE) {
+        return false;
+    }
+
+    text->len = 0;
+
+    return sb_buf_add(text, line.data, line.len - b64.len - 2 - len) == SB_OK
+           && sb_buf_add_c(text, '}') == SB_OK
+           && keys_verify(keys, sb_str(text->data, text->len), signature);
+}
+
+
+sb_rc_t
+heads_parse(sb_str_t line, const keys_t *keys, head_t *head)
+{
+    sb_rc_t     rc;
+    sb_buf_t    text;
+    sb_jdoc_t  *doc;
+
+    memset(head, 0, sizeof(head_t));
+
+    if (line.len > HEADS_LINE_MAX) {
+        return SB_ERROR;
+    }
+
+    doc = sb_jdoc_parse(line, NULL, &rc);
+    if (doc == NULL) {
+        return rc == SB_NOMEM ? SB_NOMEM : SB_ERROR;
+    }
+
+    rc = heads_members(sb_jdoc_root(doc), head) ? SB_OK : SB_ERROR;
+    sb_jdoc_free(doc);
+
+    if (rc == SB_OK && keys) {
+        memset(&text, 0, sizeof(text));
+        text.max = HEADS_LINE_MAX;
+        head->signed_right = heads_signed(line, keys, &text);
+        sb_buf_free(&text);
+    }
+
+    return rc;
+}
+
+
+bool
+heads_each(const char *path, size_t bytes, const char *dir,
+    const keys_t *keys, bool (*visit)(void *data, const head_t *head),
+    void *data)
+{
+    FILE     *f;
+    bool      more;
+    char     *line;
+    head_t    head;
+    size_t    size;
+    ssize_t   n;
+    sb_str_t  text;
+
+    f = fopen(path, "re");
+    if (f == NULL) {
+        return false;
+    }
+
+    line = NULL;
+    size = 0;
+    more = true;
+
+    while (more && (n = getline(&line, &size, f)) > 0 && (size_t) n <= bytes)
+    {
+        bytes -= (size_t) n;
+        text = sb_str(line, (size_t) n - 1);
+
+        if (line[n - 1] == '\n' && heads_parse(text, NULL, &head) == SB_OK
+            && strcmp(head.dir, dir) == 0
+            && heads_parse(text, keys, &head) == SB_OK)
+        {
+            more = visit(data, &head);
+        }
+    }
+
+    free(line);
+    (void) fclose(f);
+
+    return true;
+}

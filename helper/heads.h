@@ -1,0 +1,71 @@
+/*
+ * Heads: where the chain of each file stood, signed.  One line of canonical JSON
+ * each in HISTORY/heads.jsonl, newest last:
+ *
+ *     {"at":TIME,"dir":DIR,"hash":HEX,"instance":ID,"key":NAME,"n":N,
+ *      "records":N,"sandbox":ID,"signature":BASE64URL}
+ *
+ * What is signed is the line without its last member.  A head is written only
+ * when what it speaks of is on the disk, so that no crash can undo it.
+ */
+
+#ifndef HEADS_H_INCLUDED
+#define HEADS_H_INCLUDED
+
+#include "chain.h"
+#include "keys.h"
+
+#define HEADS_FILE      "heads.jsonl"
+#define HEADS_OLD       "heads.jsonl.1"
+#define HEADS_LINE_MAX  2048
+#define HEADS_BYTES     (64u * 1024 * 1024)     /* of the file, then it turns */
+#define HEADS_US        1000000u                /* between two rounds */
+#define HEADS_NEWS      4096                    /* files with news at most */
+
+/* --- writing: of the thread that writes the files ------------------------- */
+
+typedef struct heads_s  heads_t;
+
+/* `dirfd` is the directory of history files; keys may be NULL: no heads. */
+heads_t *heads_new(int dirfd, keys_t *keys);
+void heads_free(heads_t *h);
+
+/* A file's chain stands there now.  Files beyond HEADS_NEWS in one second wait
+ * until they have news again. */
+void heads_note(heads_t *h, const char *dir, const char *sandbox,
+    const char *instance, const chain_t *c, int64_t records);
+bool heads_any(const heads_t *h);
+/* Is there something to write, and is it a second since? */
+bool heads_due(const heads_t *h, uint64_t now_us);
+/* Signs and writes what was noted; to be called when the files are on the disk.
+ * Past HEADS_BYTES the file begins anew with the last line of each, the old one
+ * is kept as heads.jsonl.1.  False: it is in the log, and stays noted. */
+bool heads_write(heads_t *h, uint64_t now_us);
+
+/* --- reading ------------------------------------------------------------ */
+
+typedef struct {
+    char     dir[160];
+    char     sandbox[512];
+    char     instance[512];
+    char     key[KEYS_NAME_LEN + 1];
+    char     at[40];
+    int64_t  n;
+    int64_t  records;
+    uint8_t  hash[CHAIN_HASH];
+    bool     signed_right;
+} head_t;
+
+/*
+ * Every head of a directory that stands in the first `bytes` of a file, in
+ * order; other lines are passed over.  `visit` returns false to stop.  False
+ * with errno when the file cannot be read.
+ */
+bool heads_each(const char *path, size_t bytes, const char *dir,
+    const keys_t *keys, bool (*visit)(void *data, const head_t *head),
+    void *data);
+
+/* One line, without its LF. */
+sb_rc_t heads_parse(sb_str_t line, const keys_t *keys, head_t *head);
+
+#endif /* HEADS_H_INCLUDED */
