@@ -1,6 +1,10 @@
 /* One record whole, as JSON. */
 
 #include "history_record.h"
+#include "id.h"
+
+
+#define HISTORY_COMMANDS  1000     /* of one terminal */
 
 
 static void
@@ -55,6 +59,95 @@ history_json_stored(history_out_t *out, history_row_t *row, const char *name,
     }
 
     sb_jdoc_free(doc);
+}
+
+
+/* Commands typed into a terminal, as they were derived. */
+static bool
+history_json_commands(history_out_t *out, sqlite3 *db, history_row_t *row,
+    history_error_t *err)
+{
+    int            rc, n;
+    char           at[SB_TIME_LEN + 1];
+    uint64_t       us;
+    sqlite3_stmt  *stmt;
+
+    stmt = history_prepare(db, "SELECT t.at, json_extract(j.value, '$[0]'),"
+                               " json_extract(j.value, '$[2]')"
+                               " FROM gateway_terminal t, json_each(t.events) j"
+                               " WHERE t.event_id = ?1"
+                               " AND json_extract(j.value, '$[1]') = 'c'"
+                               " ORDER BY t.n, j.key", err);
+    if (stmt == NULL) {
+        return false;
+    }
+
+    history_bind(stmt, 1, history_column(row, HR_ID));
+    history_out_key(out, "commands");
+    history_out_text(out, "[");
+
+    for (n = 0; (rc = history_step(stmt, err)) == 1 && n < HISTORY_COMMANDS;
+         n++)
+    {
+        us = 0;
+        (void) sb_time_parse(&us, history_column(stmt, 0));
+        sb_time_text(at, us + (uint64_t) sqlite3_column_int64(stmt, 1));
+
+        history_out_text(out, n ? ",{" : "{");
+        history_out_key(out, "at");
+        history_out_str(out, sb_str(at, SB_TIME_LEN));
+        history_out_key(out, "command");
+        history_out_str(out, history_column(stmt, 2));
+        history_out_key(out, "derived");
+        history_out_text(out, "true}");
+    }
+
+    history_out_text(out, "]");
+    history_out_key(out, "commands_cut");
+    history_out_text(out, rc == 1 ? "true" : "false");
+    sqlite3_finalize(stmt);
+
+    return rc != -1;
+}
+
+
+static bool
+history_json_terminal(history_out_t *out, sqlite3 *db, history_row_t *row,
+    history_error_t *err)
+{
+    int            rc;
+    sqlite3_stmt  *stmt;
+
+    static const char *const  names[] = {
+        "session", "mode", "offset", "recorded_to"
+    };
+
+    static const int  columns[] = { 0, 1, 2, 3 };
+
+    stmt = history_prepare(db, "SELECT session, mode, base, recorded_to"
+                               " FROM gateway_terminals WHERE event_id = ?1",
+                           err);
+    if (stmt == NULL) {
+        return false;
+    }
+
+    history_bind(stmt, 1, history_column(row, HR_ID));
+    history_out_key(out, "terminal");
+    rc = history_step(stmt, err);
+
+    if (rc == 1) {
+        history_out_text(out, "{");
+        history_json_members(out, stmt, names, columns, 4);
+        rc = history_json_commands(out, db, row, err) ? 0 : -1;
+        history_out_text(out, "}");
+
+    } else {
+        history_out_text(out, "null");
+    }
+
+    sqlite3_finalize(stmt);
+
+    return rc == 0;
 }
 
 
@@ -154,5 +247,6 @@ history_record_whole(history_out_t *out, sqlite3 *db, history_row_t *row,
     history_out_text(out, "}");
     history_json_members(out, row, more, more_columns, 8);
 
-    return history_json_files(out, db, row, err);
+    return history_json_terminal(out, db, row, err)
+           && history_json_files(out, db, row, err);
 }

@@ -232,6 +232,17 @@ is($t->get("/console/api/v1/sandboxes/$id/operations/$e->{event_id}/recording?ve
 is($t->get("/console/api/v1/sandboxes/$id/operations/$e->{event_id}/recording",
            token => undef)->status, 401, 'not for everybody');
 
+# what is told of it: derived commands, labelled
+
+open my $fh, '-|', "$FindBin::Bin/../build/sandbox-history", 'show', '--json', '--history',
+    $t->dir . '/data/history', $e->{event_id} or die;
+my $whole = $json->decode(do { local $/; <$fh> });
+close $fh;
+is($whole->{terminal}{session}, $pty, 'a record names its session');
+my ($stty) = grep { $_->{command} eq 'stty size' } @{ $whole->{terminal}{commands} };
+ok($stty && $stty->{derived}, 'and commands, as derived ones');
+like($stty->{at}, qr/^\d{4}-.*\.\d{6}Z$/, 'with their time');
+
 # of a command
 
 $r = $t->post("$execd/command", body => $json->encode({

@@ -1,0 +1,96 @@
+#!/usr/bin/perl
+
+# A terminal session (vim, top, colours, CJK, another size) rendered by a terminal
+# emulator ends on the same screen, recorded or as the client saw it; Debian's
+# asciinema opens version 2.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+
+use JSON::PP;
+use SandboxInterop;
+use SandboxTest;
+use Test::More;
+
+my $python = SandboxInterop::python('interop-terminal', 'requirements-terminal.txt');
+my $json = JSON::PP->new->utf8->canonical;
+my $t = SandboxTest->new(runtime => 1, runtime_args => [ '--grace=0' ])->start;
+my $r = $t->post('/v1/sandboxes', headers => [ 'Content-Type: application/json' ],
+    body => $json->encode({ image => { uri => 'python:3.11' }, timeout => 600,
+        resourceLimits => { cpu => '1' }, entrypoint => [ qw(tail -f /dev/null) ] }));
+my $id = $r->json->{id};
+my $execd = "/v1/sandboxes/$id/proxy/44772";
+ok($t->wait_for(sub { $t->get("$execd/ping")->status == 200 }), 'a sandbox');
+
+my $pty = $t->post("$execd/pty", body => '{}')->json->{session_id};
+my $ws = $t->websocket("$execd/pty/$pty/ws");
+$ws->send(1, '{"type":"resize","cols":100,"rows":30}');
+my $out = '';
+
+# Types, and reads until the output since then matches.
+sub type {
+    my ($keys, $until) = @_;
+
+    my $from = length $out;
+    $ws->send(2, "\x00$keys") if length $keys;
+
+    while (substr($out, $from) !~ $until) {
+        my $f = $ws->recv(20) // return fail("no $until");
+        $out .= substr $f->{payload}, 1 if $f->{op} == 2;
+        return if $f->{op} == 8;
+    }
+
+    return pass("typed, saw $until");
+}
+
+type('', qr/[#\$] \z/);
+type("export TERM=xterm-256color; stty size\r", qr/30 100.*[#\$] \z/s);
+type("printf '\\033[1;31mred\\033[0m \\033[42mgreen\\033[m \\344\\275\\240\\345\\245\\275 \\xff\\n'\r",
+     qr/\x1b\[1;31mred.*[#\$] \z/s);
+
+SKIP: {
+    skip 'no vim here', 1 if !grep { -x "$_/vi" || -x "$_/vim" } split /:/, $ENV{PATH};
+    type("vi -u NONE /tmp/t.txt || vim -u NONE /tmp/t.txt\r", qr/\x1b\[\d*;?\d*H.*t\.txt/s);
+    type("ihello \xe4\xbd\xa0\x1b:wq\r", qr/written.*[#\$] \z/s);
+}
+
+type("top -b -n 1 | head -5; COLUMNS=100 top -n 1 -d 0.1 || echo none\r", qr/[#\$] \z/);
+type("echo the-\$((40+2))-end\r", qr/the-42-end\r\n.*[#\$] \z/s);
+$ws->close_frame(1000);
+my $e = $t->record($ws->response);
+
+my $dir = $t->dir . '/cast';
+mkdir $dir;
+SandboxTest::write_file("$dir/raw", $out);
+
+sub screen {
+    my ($how, $path) = @_;
+
+    open my $fh, '-|', $python, "$FindBin::Bin/screen.py", $how, $path, 100, 30 or die;
+    local $/;
+
+    return <$fh>;
+}
+
+my $want = screen(raw => "$dir/raw");
+like($want, qr/the-42-end/, 'the screen of the client');
+
+for my $v (2, 3) {
+    SandboxTest::write_file("$dir/$v", $t->get(
+        "/console/api/v1/sandboxes/$id/operations/$e->{event_id}/recording?version=$v")->content);
+    is(screen(cast => "$dir/$v"), $want, "version $v ends on the same screen");
+}
+
+# it wants a terminal of its own
+my $shown = `LC_ALL=C.UTF-8 script -qec 'asciinema cat $dir/2' $dir/err < /dev/null`;
+like($shown, qr/the-42-end/, 'asciinema opens version 2')
+    or diag(SandboxTest::read_file("$dir/err"));
+(my $text = $out) =~ s/\xff/\xef\xbf\xbd/g;
+tr/\r//d for $shown, $text;
+ok(index($shown, $text) >= 0, 'and shows what the client saw');
+
+$t->stop;
+done_testing;
