@@ -95,3 +95,22 @@ api_wait_index(ask_question_t *q, api_wait_t *w)
 {
     return api_wait_for(q, w, true);
 }
+
+
+bool
+api_wait_more(ask_question_t *q, const api_wait_t *w)
+{
+    uint64_t  now;
+
+    now = sb_now_us();
+
+    if (now > w->until_us + API_INDEX_MS * 1000u
+        || now + API_INDEX_MS * 1000u < w->until_us)
+    {
+        return false;
+    }
+
+    ask_later(q, 10 * API_LOOK_US);
+
+    return true;
+}

@@ -16,6 +16,7 @@
 
 #define API_WAIT_MS        300      /* that a question waits for what was
                                        acknowledged before it came */
+#define API_INDEX_MS       2000     /* ... that the index can be read */
 #define API_UPSTREAM_US    5000000u     /* how long upstream's answer counts */
 #define API_UPSTREAM_MS    1500         /* that it has for it */
 
@@ -56,6 +57,9 @@ typedef struct {
 bool api_wait(ask_question_t *q, api_wait_t *w);
 /* The same, until it is in the index too. */
 bool api_wait_index(ask_question_t *q, api_wait_t *w);
+/* The index cannot be read: true, return ASK_AGAIN, for it may just be made; at
+ * most API_INDEX_MS. */
+bool api_wait_more(ask_question_t *q, const api_wait_t *w);
 
 /* --- handlers ------------------------------------------------------------- */
 

@@ -117,6 +117,12 @@ ask_op_find(ask_question_t *q, bool of_one, ask_find_param_pt param)
     } else {
         rc = index_find(api->index, s->id, &hit);
 
+        if (rc == -1 && api_wait_more(q, &s->wait)) {
+            s->answered = true;
+            s->rc = ASK_AGAIN;
+            return s;
+        }
+
         if (rc != 1) {
             ask_find_answer(s, rc == 0 ? ask_no_operation(q)
                                : ask_refuse(q, 503,

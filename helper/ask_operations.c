@@ -44,6 +44,15 @@ ask_list_release(void *state)
 }
 
 
+/* No cursor is out there, and one more or less must not run over. */
+static int64_t
+ask_list_cursor(int64_t cursor)
+{
+    return cursor > INT64_MAX / 2 ? INT64_MAX / 2
+           : cursor < INT64_MIN / 2 ? INT64_MIN / 2 : cursor;
+}
+
+
 static bool
 ask_list_args(ask_list_t *s)
 {
@@ -67,10 +76,12 @@ ask_list_args(ask_list_t *s)
             ok = ask_args_int(&s->args, p, &s->ask.before, INT64_MIN,
                               INT64_MAX);
             s->ask.has_before = true;
+            s->ask.before = ask_list_cursor(s->ask.before);
 
         } else if (strcmp(p->name, "after") == 0) {
             ok = ask_args_int(&s->args, p, &s->ask.after, INT64_MIN, INT64_MAX);
             s->ask.has_after = true;
+            s->ask.after = ask_list_cursor(s->ask.after);
 
         } else if (strcmp(p->name, "order") == 0) {
             n = ask_args_word(&s->args, p, orders);
@@ -361,7 +372,8 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
 
     if (rc != INDEX_OK && rc != INDEX_PARTIAL) {
         index_answer_free(&a);
-        return ask_list_failed(q, rc, a.why);
+        return rc == INDEX_FAILED && api_wait_more(q, &s->wait)
+               ? ASK_AGAIN : ask_list_failed(q, rc, a.why);
     }
 
     complete = s->wait.reached && rc == INDEX_OK;

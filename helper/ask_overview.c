@@ -176,6 +176,11 @@ ask_overview_answer(ask_question_t *q, ask_overview_t *s)
         (void) snprintf(text, sizeof(text), "The index cannot be read now: %s; "
                         "ask again.", f.why);
         index_facets_free(&f);
+
+        if (rc == INDEX_FAILED && api_wait_more(q, &s->wait)) {
+            return ASK_AGAIN;
+        }
+
         return ask_refuse(q, 503, "GATEWAY_RECORDER_UNAVAILABLE", text);
     }
 
