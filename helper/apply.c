@@ -18,6 +18,8 @@
 #define APPLY_MANY      4000        /* records waiting: no more napping */
 #define APPLY_DUTY      4           /* busy: times of work that we rest */
 #define APPLY_REST_US   100000u     /* ... at most, at a time */
+#define APPLY_LIMITS_US       5000u /* of purging between two batches */
+#define APPLY_LIMITS_IDLE_US  500000u
 
 
 apply_t *
@@ -58,6 +60,13 @@ apply_bounds(apply_t *a, uint64_t lag_us, uint64_t stop_us)
 {
     a->lag_us = lag_us;
     a->stop_us = stop_us;
+}
+
+
+void
+apply_retain(apply_t *a, retain_t *retain)
+{
+    a->retain = retain;
 }
 
 
@@ -421,7 +430,8 @@ apply_wait(apply_t *a)
         (void) pthread_cond_timedwait(&a->wake, &a->lock, &until);
         a->waiting = false;
 
-        if (a->npending || a->stalled || store_untidy(a->store)
+        if (a->npending || a->stalled || a->retain
+            || store_untidy(a->store)
             || store_heads_due(a->store, sb_now_us(), false))
         {
             break;
@@ -527,6 +537,34 @@ apply_tidy(apply_t *a)
 }
 
 
+/* What the limits ask for: some of it between two batches, more of it while
+ * nothing comes, all of it for a file that grows faster than it shrinks. */
+static void
+apply_limits(apply_t *a, bool idle)
+{
+    bool      more;
+    uint64_t  until;
+
+    if (a->retain == NULL) {
+        return;
+    }
+
+    until = sb_now_us() + (idle ? APPLY_LIMITS_IDLE_US : 0);
+
+    do {
+        more = retain_work(a->retain, a->stored, APPLY_LIMITS_US);
+
+        if (more && a->busy) {
+            apply_nap(APPLY_LIMITS_US / 1000);
+        }
+
+    } while (more && !apply_stopping(a)
+             && (retain_urgent(a->retain)
+                 || (sb_now_us() < until
+                     && journal_tail(a->journal).cursor == a->batch_from)));
+}
+
+
 static void *
 apply_thread(void *data)
 {
@@ -545,6 +583,7 @@ apply_thread(void *data)
             apply_note(a, a->batch_from);
             apply_heads(a, false);
             apply_tidy(a);
+            apply_limits(a, true);
             (void) apply_force_pending(a, sb_now_us());
             continue;
         }
@@ -563,6 +602,7 @@ apply_thread(void *data)
             apply_stall_retry(a, false);
         }
 
+        apply_limits(a, false);
         (void) apply_force_pending(a, sb_now_us());
         apply_heads(a, false);
     }

@@ -8,6 +8,7 @@
 
 #include "fetch.h"
 #include "journal.h"
+#include "retain.h"
 #include "store.h"
 
 #define APPLY_SLICE       1000u     /* records per transaction while busy */
@@ -32,6 +33,12 @@ void apply_free(apply_t *a);
  * in the journal.
  */
 void apply_bounds(apply_t *a, uint64_t lag_us, uint64_t stop_us);
+
+/* Limits are kept between the batches.  Its hooks `busy` and `removed` are
+ * apply_busy() and apply_removed(), with `a` as their data. */
+void apply_retain(apply_t *a, retain_t *retain);
+bool apply_busy(void *a, const char *sandbox);
+void apply_removed(void *a, const char *sandbox);
 
 /* A record met while the journal is opened. */
 void apply_scan(apply_t *a, const journal_record_t *r);

@@ -136,6 +136,39 @@ apply_boxes_trim(apply_t *a)
 }
 
 
+bool
+apply_busy(void *data, const char *sandbox)
+{
+    apply_t      *a = data;
+    apply_box_t  *box;
+
+    box = table_find(&a->boxes, sandbox, strlen(sandbox));
+
+    return box && (box->refs || box->making || box->stalled);
+}
+
+
+/* A record that names it once more makes a file only when upstream shows that
+ * there is such a sandbox. */
+void
+apply_removed(void *data, const char *sandbox)
+{
+    apply_t      *a = data;
+    apply_box_t  *box;
+
+    box = table_find(&a->boxes, sandbox, strlen(sandbox));
+
+    if (box) {
+        box->file = false;
+        box->seen = false;
+        free(box->state);
+        box->state = NULL;
+        free(box->written_name);
+        box->written_name = NULL;
+    }
+}
+
+
 void
 apply_boxes_free(apply_t *a)
 {

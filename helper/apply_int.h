@@ -105,6 +105,7 @@ struct apply_group_s {
 
 struct apply_s {
     store_t          *store;
+    retain_t         *retain;       /* or NULL */
     fetch_t          *fetch;
     int               dirfd;
     journal_t        *journal;

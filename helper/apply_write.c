@@ -4,6 +4,7 @@
 
 #include "id.h"
 #include "log.h"
+#include "stats.h"
 
 #include <time.h>
 
@@ -29,7 +30,19 @@ apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
         rows_try(rc, sqlite3_exec(db->db, "savepoint one", NULL, NULL, NULL));
     }
 
-    if (op) {
+    if (op && op->first->r.frame.type == SB_F_BEGIN) {
+        op->row.skipped = db->full == RETAIN_NO_RECORDS;
+
+        if (op->row.skipped) {
+            rc = rows_unkept(db, op->first->r.frame.time_us);
+            stats_add(STATS_UNKEPT, 1);
+        }
+    }
+
+    if (op && op->row.skipped) {
+        op->row.pending = false;
+
+    } else if (op) {
         rc = rows_write(db, &op->row, op->first, false);
 
     } else if (item->rec.r.frame.type == SB_F_GAP) {
@@ -127,6 +140,7 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
         op->last = &item->rec.next;
     }
 
+    db->full = a->retain ? retain_level(a->retain, db) : RETAIN_ROOM;
     rc = store_begin(db);
     last = db->applied;
 
@@ -159,7 +173,13 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
         return rc;
     }
 
-    return store_commit(db, last);
+    rc = store_commit(db, last);
+
+    if (rc == SQLITE_OK && a->retain) {
+        retain_touch(a->retain, db);
+    }
+
+    return rc;
 }
 
 

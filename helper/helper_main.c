@@ -35,6 +35,7 @@ typedef struct {
     keys_t        *keys;
     heads_t       *heads;
     index_t       *index;
+    retain_t      *retain;
     journal_t     *journal;
     inflight_t    *inflight;
     apply_t       *apply;
@@ -104,10 +105,39 @@ helper_news(void *data, const char *dir)
 
 
 static bool
+helper_busy(void *data, const char *sandbox)
+{
+    helper_t  *h = data;
+
+    return apply_busy(h->apply, sandbox);
+}
+
+
+static void
+helper_removed(void *data, const char *sandbox)
+{
+    helper_t  *h = data;
+
+    apply_removed(h->apply, sandbox);
+}
+
+
+static void
+helper_purged(void *data, const char *dir)
+{
+    helper_t  *h = data;
+
+    index_forget(h->index, dir);
+}
+
+
+static bool
 helper_open(helper_t *h, char *why, size_t size)
 {
-    uint64_t  from, fresh;
+    uint64_t        from, fresh;
+    retain_hooks_t  hooks;
 
+    memset(&hooks, 0, sizeof(hooks));
     (void) snprintf(why, size, "no memory");
 
     h->inflight = inflight_new(h->options.follow_us);
@@ -152,6 +182,18 @@ helper_open(helper_t *h, char *why, size_t size)
     }
 
     apply_bounds(h->apply, h->options.lag_us, h->options.stop_us);
+
+    hooks.data = h;
+    hooks.busy = helper_busy;
+    hooks.removed = helper_removed;
+    hooks.purged = helper_purged;
+    h->retain = retain_new(&h->options.limits, h->store, &hooks);
+
+    if (h->retain == NULL) {
+        return false;
+    }
+
+    apply_retain(h->apply, h->retain);
 
     /*
      * A new journal beside files of an older one must not count from 1 again:
@@ -281,6 +323,7 @@ helper_close(helper_t *h)
     ask_boxes_free(h->api.boxes);
     fetch_stop(h->fetch);
     apply_free(h->apply);
+    retain_free(h->retain);
     journal_close(h->journal);
     inflight_free(h->inflight);
     store_free(h->store);

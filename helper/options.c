@@ -38,6 +38,22 @@ static const char  options_help[] =
     "  --lag SECONDS         how far history files may be behind the traffic (5)\n"
     "  --stop SECONDS        how long stopping may take; the rest stays in the\n"
     "                        journal for the next start (10)\n"
+    "  --history-ttl TIME    operations are kept that long: 90s, 15m, 12h, 7d,\n"
+    "                        or off (7d)\n"
+    "  --history-size SIZE   bytes of one history file: 64k, 128m, 2g, or off\n"
+    "                        (128m)\n"
+    "  --history-total SIZE  of all of them on the disk (10g)\n"
+    "  --history-keep TIME   younger operations are not deleted to make room\n"
+    "                        (10m)\n"
+    "  --history-overflow delete_oldest|stop_recording|fail_operation\n"
+    "                        at a size limit: delete the oldest operations, keep\n"
+    "                        no more output and records, or have strict\n"
+    "                        operations refused (delete_oldest)\n"
+    "  --history-on-delete keep|archive|delete\n"
+    "                        what becomes of the file of a sandbox that is\n"
+    "                        deleted (keep)\n"
+    "  --history-hold ID     nothing of that sandbox is ever deleted; * for all;\n"
+    "                        may be given several times\n"
     "  --exec                leave 5 s after the last connection closed\n"
     "  --ready-fd N          write one byte there when listening\n"
     "  --log FILE            log there instead of standard error\n"
@@ -47,7 +63,9 @@ static const char  options_help[] =
 enum {
     OPT_DATA = 256, OPT_HISTORY, OPT_SOCKET, OPT_SOCKET_MODE,
     OPT_SOCKET_GROUP, OPT_PEER, OPT_USER, OPT_SYNC, OPT_MODE, OPT_UPSTREAM,
-    OPT_KEY, OPT_FOLLOW, OPT_LAG, OPT_STOP, OPT_QUESTIONS, OPT_QUESTION_THREADS, OPT_EXEC,
+    OPT_KEY, OPT_FOLLOW, OPT_LAG, OPT_STOP, OPT_QUESTIONS, OPT_QUESTION_THREADS, OPT_TTL,
+    OPT_SIZE, OPT_TOTAL, OPT_KEEP, OPT_OVERFLOW, OPT_ON_DELETE, OPT_HOLD,
+    OPT_CLOCK, OPT_EXEC,
     OPT_READY, OPT_LOG, OPT_VERSION, OPT_HELP
 };
 
@@ -68,6 +86,14 @@ static const struct option  options_long[] = {
     { "question-threads", required_argument, NULL, OPT_QUESTION_THREADS },
     { "lag", required_argument, NULL, OPT_LAG },
     { "stop", required_argument, NULL, OPT_STOP },
+    { "history-ttl", required_argument, NULL, OPT_TTL },
+    { "history-size", required_argument, NULL, OPT_SIZE },
+    { "history-total", required_argument, NULL, OPT_TOTAL },
+    { "history-keep", required_argument, NULL, OPT_KEEP },
+    { "history-overflow", required_argument, NULL, OPT_OVERFLOW },
+    { "history-on-delete", required_argument, NULL, OPT_ON_DELETE },
+    { "history-hold", required_argument, NULL, OPT_HOLD },
+    { "test-clock", required_argument, NULL, OPT_CLOCK },
     { "exec", no_argument, NULL, OPT_EXEC },
     { "ready-fd", required_argument, NULL, OPT_READY },
     { "log", required_argument, NULL, OPT_LOG },
@@ -154,6 +180,143 @@ options_bad(const char *flag, const char *value, const char *want)
     fprintf(stderr, "sandbox-helper: %s \"%s\": %s\n", flag, value, want);
 
     return OPTIONS_EXIT_BAD;
+}
+
+
+/* A number and a unit of `units`, each worth what stands in `worth`; "off" is
+ * 0. */
+static bool
+options_unit(const char *text, const char *units, const uint64_t *worth,
+    uint64_t max, uint64_t *out)
+{
+    char               *end;
+    const char         *unit;
+    unsigned long long  n;
+
+    if (strcmp(text, "off") == 0) {
+        *out = 0;
+        return true;
+    }
+
+    if (*text < '0' || *text > '9') {
+        return false;
+    }
+
+    errno = 0;
+    n = strtoull(text, &end, 10);
+
+    if (errno || (*end && end[1])) {
+        return false;
+    }
+
+    unit = *end ? strchr(units, *end | 0x20) : units;
+
+    if (unit == NULL || n == 0 || n > max / worth[unit - units]) {
+        return false;
+    }
+
+    *out = n * worth[unit - units];
+
+    return true;
+}
+
+
+static bool
+options_time(const char *text, uint64_t *us)
+{
+    static const uint64_t  worth[] = {
+        1000000, 60000000, 3600000000u, 86400000000u
+    };
+
+    return options_unit(text, "smhd", worth, 36500 * worth[3], us);
+}
+
+
+static bool
+options_size(const char *text, uint64_t *bytes)
+{
+    static const uint64_t  worth[] = {
+        1, 1024, 1024 * 1024, 1024 * 1024 * 1024,
+        (uint64_t) 1024 * 1024 * 1024 * 1024
+    };
+
+    return options_unit(text, "bkmgt", worth, (uint64_t) 1 << 60, bytes);
+}
+
+
+static options_rc_e
+options_limit(options_t *o, int c, const char *v)
+{
+    size_t          i;
+    retain_conf_t  *l;
+
+    static const char  *overflow[] = {
+        "delete_oldest", "stop_recording", "fail_operation"
+    };
+    static const char  *on_delete[] = { "keep", "archive", "delete" };
+
+    l = &o->limits;
+
+    switch (c) {
+
+    case OPT_TTL:
+        return options_time(v, &l->ttl_us) ? OPTIONS_RUN
+               : options_bad("--history-ttl", v, "give a time such as 7d, or "
+                             "off");
+
+    case OPT_KEEP:
+        return options_time(v, &l->keep_us) ? OPTIONS_RUN
+               : options_bad("--history-keep", v, "give a time such as 10m, or "
+                             "off");
+
+    case OPT_SIZE:
+        return options_size(v, &l->size)
+               && (l->size == 0 || l->size >= RETAIN_SIZE_MIN)
+               ? OPTIONS_RUN
+               : options_bad("--history-size", v, "give a size such as 128m, "
+                             "at least 1m, or off");
+
+    case OPT_TOTAL:
+        return options_size(v, &l->total)
+               && (l->total == 0 || l->total >= RETAIN_SIZE_MIN)
+               ? OPTIONS_RUN
+               : options_bad("--history-total", v, "give a size such as 10g, "
+                             "at least 1m, or off");
+
+    case OPT_OVERFLOW:
+        for (i = 0; i < 3; i++) {
+            if (strcmp(v, overflow[i]) == 0) {
+                l->overflow = (retain_overflow_e) i;
+                return OPTIONS_RUN;
+            }
+        }
+
+        return options_bad("--history-overflow", v, "it is delete_oldest, "
+                           "stop_recording or fail_operation");
+
+    case OPT_ON_DELETE:
+        for (i = 0; i < 3; i++) {
+            if (strcmp(v, on_delete[i]) == 0) {
+                l->on_delete = (retain_on_delete_e) i;
+                return OPTIONS_RUN;
+            }
+        }
+
+        return options_bad("--history-on-delete", v, "it is keep, archive or "
+                           "delete");
+
+    case OPT_HOLD:
+        if (l->nholds == RETAIN_HOLDS) {
+            return options_bad("--history-hold", v, "too many of them");
+        }
+
+        l->holds[l->nholds++] = v;
+        return OPTIONS_RUN;
+
+    default:
+        l->clock = v;
+        return OPTIONS_RUN;
+    }
 }
 
 
@@ -282,6 +445,16 @@ options_one(options_t *o, int c, const char *v)
         o->stop_us = (uint64_t) n * 1000000;
         break;
 
+    case OPT_TTL:
+    case OPT_SIZE:
+    case OPT_TOTAL:
+    case OPT_KEEP:
+    case OPT_OVERFLOW:
+    case OPT_ON_DELETE:
+    case OPT_HOLD:
+    case OPT_CLOCK:
+        return options_limit(o, c, v);
+
     case OPT_EXEC:
         o->exec = true;
         break;
@@ -328,6 +501,7 @@ options_read(options_t *o, int argc, char **argv)
     o->lag_us = 5u * 1000000u;
     o->stop_us = 10u * 1000000u;
     o->ready_fd = -1;
+    retain_defaults(&o->limits);
     o->questions = ASK_QUESTIONS;
     o->question_threads = ASK_THREADS;
 

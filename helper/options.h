@@ -3,6 +3,8 @@
 #ifndef OPTIONS_H_INCLUDED
 #define OPTIONS_H_INCLUDED
 
+#include "retain.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,6 +33,7 @@ typedef struct {
     bool         exec;
     unsigned     questions;         /* of the console API, open at once */
     unsigned     question_threads;
+    retain_conf_t  limits;      /* of history files */
     int          ready_fd;      /* -1: none */
     const char  *log;
 } options_t;

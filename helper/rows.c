@@ -429,6 +429,12 @@ rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
             rows_count_output(&end, &r->r.frame);
         }
 
+        if (db->full) {
+            end.unkept = end.bytes[0] + end.bytes[1];
+            end.bytes[0] = 0;
+            end.bytes[1] = 0;
+        }
+
         rc = rows_end_read(db, op, t, begin, last, &end);
         if (rc != SQLITE_OK) {
             rows_end_free(&end);

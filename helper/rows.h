@@ -35,6 +35,9 @@ typedef struct {
                                    output begins; -1: not known yet */
     int64_t    term_to;         /* ... up to which it is on record */
 
+    int64_t    unkept;          /* bytes of output, for the file was full */
+    bool       told;            /* ... and its state says so */
+    bool       skipped;         /* its file was so full that it has no row */
     const char *held;           /* id of the sandbox whose existence is not yet
                                    shown, while the rows are in _gateway */
 } rows_op_t;
@@ -55,6 +58,14 @@ int rows_lost(store_db_t *db, const char *reason, uint64_t cursor);
 /* Part of an operation cannot be recorded. */
 int rows_failed(store_db_t *db, const uint8_t id[16], const char *reason,
     uint64_t cursor);
+
+/*
+ * What a full file does not take (retain.h): counts an operation without a row,
+ * and writes the gateway.gap event about those counted.
+ */
+int rows_unkept(store_db_t *db, uint64_t at_us);
+int rows_unkept_gap(store_db_t *db, int64_t operations, uint64_t from_us,
+    uint64_t to_us);
 
 /* Says in the file what upstream said of the sandbox ("Running", "gone"). */
 int rows_state(store_db_t *db, sb_str_t state, sb_str_t name, uint64_t at_us);

@@ -111,7 +111,8 @@ rows_end_before(store_db_t *db, rows_op_t *op, rows_end_t *end)
 
     st = store_stmt(db, ROWS_WIRE_GET, "select w.http_status, w.bytes_in,"
             " w.bytes_out, e.operation_type, c.event_id is not null,"
-            " d.event_id is not null, d.result, d.reason"
+            " d.event_id is not null, d.result, d.reason,"
+            " coalesce(c.history_storage_state, 'complete') != 'complete'"
             " from history_events e"
             " left join gateway_wire w on w.event_id = e.event_id"
             " left join command_executions c on c.event_id = e.event_id"
@@ -133,6 +134,7 @@ rows_end_before(store_db_t *db, rows_op_t *op, rows_end_t *end)
         end->detached = sqlite3_column_int(st, 5) != 0;
         end->base = rows_column_dup(st, 6);
         end->reason = rows_column_dup(st, 7);
+        end->cut = sqlite3_column_int(st, 8) != 0;
         rc = SQLITE_OK;
 
     } else if (rc == SQLITE_DONE) {
@@ -164,7 +166,7 @@ static void
 rows_end_output(rows_op_t *op, const facts_t *t, rows_end_t *end,
     result_t *res)
 {
-    int64_t        dropped, lost, total;
+    int64_t        dropped, lost, total, unkept;
     unsigned       i;
     const sb_op_t  *known;
 
@@ -177,13 +179,22 @@ rows_end_output(rows_op_t *op, const facts_t *t, rows_end_t *end,
     dropped = facts_int(t, SB_T_OUTPUT_DROPPED, 0);
     lost = facts_int(t, SB_T_OUTPUT_LOST, 0);
 
-    end->complete = (dropped == 0 && lost == 0 && !end->detached
+    unkept = op->unkept + end->unkept;
+    end->cut = end->cut || unkept > 0;
+    dropped += unkept;
+
+    end->complete = (dropped == 0 && lost == 0 && !end->cut && !end->detached
                      && !sb_eq(end->status, sb_lit("unknown")));
 
     if (lost > 0 || sb_eq(t->v[SB_T_REASON], sb_lit("worker_died"))
         || sb_eq(t->v[SB_T_REASON], sb_lit("gateway_restarted")))
     {
         end->storage = "partial";
+
+    } else if (end->cut) {
+        end->storage = op->bytes[0] + op->bytes[1] + end->bytes[0]
+                       + end->bytes[1] ? "truncated_by_policy"
+                                       : "metadata_only";
 
     } else if (dropped > 0) {
         end->storage = "truncated_by_policy";
@@ -193,7 +204,9 @@ rows_end_output(rows_op_t *op, const facts_t *t, rows_end_t *end,
                        + end->bytes[1] ? "partial" : "metadata_only";
     }
 
-    if (!end->command && op->ord == 0 && end->bytes[0] + end->bytes[1] == 0) {
+    if (!end->command && op->ord == 0 && !end->cut
+        && end->bytes[0] + end->bytes[1] == 0)
+    {
         return;
     }
 
@@ -205,6 +218,10 @@ rows_end_output(rows_op_t *op, const facts_t *t, rows_end_t *end,
 
     if (dropped) {
         result_int(res, "output_dropped_bytes", dropped);
+    }
+
+    if (end->cut) {
+        result_str(res, "output_dropped_by", sb_lit("history_full"));
     }
 
     if (lost) {

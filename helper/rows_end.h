@@ -17,6 +17,8 @@ typedef struct {
 
     int64_t      bytes[2];          /* output of this batch, not yet counted
                                        in the operation */
+    int64_t      unkept;            /* of it, because the file is full */
+    bool         cut;               /* some was not kept before */
     bool         command;           /* has a command_executions row */
     bool         detached;          /* its request was over before it */
     bool         complete;          /* of its output */

@@ -201,6 +201,52 @@ rows_failed(store_db_t *db, const uint8_t id[16], const char *reason,
 }
 
 
+int
+rows_unkept(store_db_t *db, uint64_t at_us)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    rows_try(rc, sqlite3_prepare_v2(db->db,
+            "insert into gateway_state(key, value) values('unkept', 1),"
+            " ('unkept_from', ?1), ('unkept_to', ?1) on conflict(key) do"
+            " update set value = case key when 'unkept' then value + 1"
+            " when 'unkept_from' then min(value, ?1) else max(value, ?1) end",
+            -1, &st, NULL));
+
+    sqlite3_bind_int64(st, 1, (sqlite3_int64) at_us);
+    rc = sqlite3_step(st);
+    (void) sqlite3_finalize(st);
+
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
+int
+rows_unkept_gap(store_db_t *db, int64_t operations, uint64_t from_us,
+    uint64_t to_us)
+{
+    int         rc;
+    rows_gap_t  g;
+    sb_uuid7_t  gen;
+
+    memset(&g, 0, sizeof(g));
+    g.operations = operations;
+    g.from = from_us;
+    g.to = to_us < from_us ? from_us : to_us;
+    g.reason = sb_lit("history_full");
+
+    memset(&gen, 0, sizeof(gen));
+    sb_uuid7(&gen, g.from, g.id);
+
+    rows_try(rc, sqlite3_exec(db->db, "delete from gateway_state where key in"
+                              " ('unkept', 'unkept_from', 'unkept_to')", NULL,
+                              NULL, NULL));
+
+    return rows_gap_write(db, &g, db->applied);
+}
+
+
 bool
 rows_name(sb_str_t *name)
 {

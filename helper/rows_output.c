@@ -6,6 +6,7 @@
 #include "rows_pty.h"
 
 #include "id.h"
+#include "stats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,6 +343,82 @@ rows_output_frame(rows_out_t *o, const journal_record_t *r)
 }
 
 
+static bool
+rows_ends(const rows_record_t *r)
+{
+    sb_str_t  v;
+
+    return r->r.frame.type == SB_F_END
+           && !sb_field_get(&r->r.frame, SB_T_DETACHED, &v);
+}
+
+
+/* A full file: output is counted, and the operation says so at once. */
+static int
+rows_output_unkept(store_db_t *db, rows_op_t *op, const rows_record_t *first)
+{
+    int                   rc;
+    bool                  ends;
+    char                  id[SB_UUID_LEN + 1], text[SB_UUID_LEN + 32];
+    int64_t               bytes;
+    uint16_t              tag;
+    uint64_t              at_us;
+    sb_str_t              fields, v;
+    sqlite3_stmt         *st;
+    const rows_record_t  *r;
+
+    bytes = 0;
+    at_us = 0;
+    ends = false;
+
+    for (r = first; r; r = r->next) {
+        ends = ends || rows_ends(r);
+
+        if (r->r.frame.type != SB_F_OUTPUT) {
+            continue;
+        }
+
+        at_us = r->r.frame.time_us;
+        fields = r->r.frame.fields;
+
+        while (sb_field_next(&fields, &tag, &v)) {
+            bytes += tag == SB_T_DATA ? (int64_t) v.len : 0;
+        }
+    }
+
+    op->unkept += bytes;
+    stats_add(STATS_UNKEPT_BYTES, (uint64_t) bytes);
+
+    if (bytes == 0 || ends || op->told) {
+        return SQLITE_OK;
+    }
+
+    rows_try(rc, store_flush(db));
+    rows_try(rc, sqlite3_prepare_v2(db->db, "update command_executions set"
+                                    " output_complete = 0,"
+                                    " history_storage_state = ?2 where"
+                                    " event_id = ?1", -1, &st, NULL));
+
+    store_bind_id(st, 1, op->id);
+    sqlite3_bind_text(st, 2, op->bytes[0] + op->bytes[1]
+                             ? "truncated_by_policy" : "metadata_only", -1,
+                      SQLITE_STATIC);
+    rc = sqlite3_step(st);
+    rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+
+    if (rc == SQLITE_OK && sqlite3_changes(db->db)) {
+        sb_uuid_text(id, op->id);
+        (void) snprintf(text, sizeof(text), "%s:storage:full", id);
+        rows_change(db, text, op->id, "storage_state_changed", at_us);
+    }
+
+    (void) sqlite3_finalize(st);
+    op->told = rc == SQLITE_OK;
+
+    return rc;
+}
+
+
 int
 rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
 {
@@ -349,6 +426,10 @@ rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
     rows_out_t           *o;
     chain_output_t        made;
     const rows_record_t  *r;
+
+    if (db->full) {
+        return rows_output_unkept(db, op, first);
+    }
 
     o = NULL;
     rc = SQLITE_OK;

@@ -120,6 +120,23 @@ static const char  schema_format[] =
     "event_id TEXT PRIMARY KEY REFERENCES history_events(event_id) "         \
     "ON DELETE CASCADE,"
 
+/* Also of an older file. */
+#define PURGE_TABLE                                                           \
+    "create table if not exists gateway_purges("                             \
+        "n INTEGER PRIMARY KEY,"                                             \
+        "event_id TEXT NOT NULL,"                                            \
+        "at TEXT NOT NULL,"                                                  \
+        "rule TEXT NOT NULL,"                                                \
+        "operations INTEGER NOT NULL,"                                       \
+        "changes INTEGER NOT NULL,"                                          \
+        "output_bytes INTEGER NOT NULL,"                                     \
+        "from_seq INTEGER,"                                                  \
+        "to_seq INTEGER,"                                                    \
+        "from_at TEXT,"                                                      \
+        "to_at TEXT);"                                                       \
+    "create index if not exists idx_gateway_purges on "                      \
+        "gateway_purges(event_id);"
+
 static const char  schema_gateway[] =
     "create table if not exists gateway_state("
         "key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
@@ -213,6 +230,7 @@ static const char  schema_gateway[] =
         "sandbox TEXT NOT NULL) WITHOUT ROWID;"
     "create index if not exists idx_gateway_held on gateway_held(sandbox);"
 
+    PURGE_TABLE
     "create table if not exists gateway_pending("
         "event_id TEXT PRIMARY KEY,"
         "cursor INTEGER NOT NULL,"
@@ -350,6 +368,10 @@ schema_upgrade(sqlite3 *db)
 
     if (rc == SQLITE_OK && !terminals) {
         rc = schema_terminal(db);
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(db, PURGE_TABLE, NULL, NULL, NULL);
     }
 
     return rc;

@@ -59,6 +59,9 @@
  *                   command became known
  * gateway_held      only in _gateway: events that will move to a sandbox's file
  *                   once upstream has shown that the id exists
+ * gateway_purges    what a gateway.purge event says, a row for each step: how
+ *                   many operations, changes and bytes of output went by which
+ *                   rule, the range of their numbers and times
  * gateway_pending   polls that have begun and may yet be folded: their frames
  */
 

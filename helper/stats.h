@@ -63,7 +63,26 @@
     X(WAL_MAX_BYTES, gauge, "history_wal_max_bytes",                         \
       "longest write-ahead log of an open file")                             \
     X(FILES_LOST, counter, "history_files_lost_total",                       \
-      "history files that were set aside or vanished")
+      "history files that were set aside or vanished")                       \
+    X(HISTORY_BYTES, gauge, "history_bytes",                                 \
+      "bytes of all history files, archived ones too")                       \
+    X(HISTORY_LIMIT, gauge, "history_limit_bytes",                           \
+      "sandbox_history_total; 0: no limit")                                  \
+    X(HISTORY_FILES, gauge, "history_files", "history files")                \
+    X(HISTORY_FULL, gauge, "history_full_sandboxes",                         \
+      "sandboxes whose strict operations are refused (fail_operation)")      \
+    X(PURGED, counter, "history_purged_operations_total",                    \
+      "operations deleted by a limit")                                       \
+    X(PURGED_BYTES, counter, "history_purged_output_bytes_total",            \
+      "their output")                                                        \
+    X(UNKEPT_BYTES, counter, "history_unkept_output_bytes_total",            \
+      "output not kept because its file was full")                           \
+    X(UNKEPT, counter, "history_unkept_operations_total",                    \
+      "operations not kept because their file was full")                     \
+    X(ARCHIVED, counter, "history_files_archived_total",                     \
+      "files of sandboxes that are gone that were archived")                 \
+    X(REMOVED, counter, "history_files_removed_total",                       \
+      "files that were deleted whole, archived ones too")
 
 typedef enum {
 #define STATS_ENUM(id, kind, name, help)  STATS_##id,

@@ -72,6 +72,13 @@ struct store_db_s {
     bool            copied;         /* within store_tidy() */
     bool            in_tx;
     unsigned        pins;
+
+    struct {
+        uint64_t    read_us;        /* 0: not yet */
+        uint64_t    size;
+        int         overflow;
+    }               limits;         /* retain.h */
+    unsigned        full;           /* retain_level_e of this transaction */
     store_db_t     *prev, *next;    /* least recently used first */
 };
 

@@ -1,0 +1,596 @@
+/* One history file: what its limits ask for, in small steps. */
+
+#include "retain_int.h"
+
+#include "id.h"
+#include "json.h"
+#include "log.h"
+#include "own.h"
+#include "rows.h"
+#include "stats.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+
+/* --- what a file says of itself -------------------------------------------- */
+
+/* Who set other values than those that every file begins with has them count
+ * (config-set, format 7). */
+static void
+retain_config(retain_t *r, sqlite3_stmt *st, retain_facts_t *facts)
+{
+    size_t          n;
+    int64_t         days, size;
+    sb_str_t        v;
+    sb_jdoc_t      *doc;
+    const char     *text;
+    const sb_jv_t  *root;
+
+    facts->size = r->conf.size;
+    facts->ttl_us = r->conf.ttl_us;
+    facts->overflow = r->conf.overflow;
+    facts->days = 30;
+
+    text = (const char *) sqlite3_column_text(st, 0);
+
+    if (text == NULL || sqlite3_column_int64(st, 1) < 1) {
+        return;
+    }
+
+    n = (size_t) sqlite3_column_bytes(st, 0);
+    doc = sb_jdoc_parse(sb_str(text, n), &(sb_json_limits_t) { 0, n + 1 },
+                        NULL);
+    if (doc == NULL) {
+        return;
+    }
+
+    root = sb_jdoc_root(doc);
+
+    if (sb_jv_int(sb_jv_get(root, "ttl_days"), &days) && days >= 1
+        && days != 7 && days < 1000000)
+    {
+        facts->ttl_us = (uint64_t) days * 86400000000u;
+    }
+
+    if (sb_jv_int(sb_jv_get(root, "max_database_bytes"), &size)
+        && size >= 1024 * 1024 && (uint64_t) size != RETAIN_SIZE)
+    {
+        facts->size = (uint64_t) size;
+    }
+
+    if (sb_jv_int(sb_jv_get(root, "consumer_active_ttl_days"), &days)
+        && days >= 1 && days <= 3650)
+    {
+        facts->days = days;
+    }
+
+    v = sb_jv_str(root, "overflow_policy");
+
+    if (sb_eq(v, sb_lit("stop_recording"))) {
+        facts->overflow = RETAIN_STOP_RECORDING;
+
+    } else if (sb_eq(v, sb_lit("fail_operation"))) {
+        facts->overflow = RETAIN_FAIL_OPERATION;
+    }
+
+    sb_jdoc_free(doc);
+}
+
+
+bool
+retain_named(const retain_t *r, const char *sandbox)
+{
+    unsigned  i;
+
+    for (i = 0; i < r->conf.nholds; i++) {
+        if (strcmp(r->conf.holds[i], "*") == 0
+            || strcmp(r->conf.holds[i], sandbox) == 0)
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+int
+retain_facts(retain_t *r, store_db_t *db, retain_facts_t *facts)
+{
+    int            rc;
+    const char    *text;
+    sqlite3_stmt  *st;
+
+    memset(facts, 0, sizeof(retain_facts_t));
+
+    rows_try(rc, purge_size(db, &facts->logical, &facts->pages,
+                            &facts->unused));
+
+    rows_try(rc, sqlite3_prepare_v2(db->db,
+            "select (select value from history_meta where key ="
+            " 'history_config_json'), (select value from history_meta where"
+            " key = 'history_config_revision'), (select value from"
+            " gateway_state where key = 'state'), (select value from"
+            " gateway_state where key = 'state_at'), (select value from"
+            " gateway_state where key = 'hold'), (select auto_vacuum from"
+            " pragma_auto_vacuum), (select value from gateway_state where key ="
+            " 'unkept'), (select value from gateway_state where key ="
+            " 'unkept_from'), (select value from gateway_state where key ="
+            " 'unkept_to')", -1, &st, NULL));
+
+    rc = sqlite3_step(st);
+
+    if (rc == SQLITE_ROW) {
+        retain_config(r, st, facts);
+
+        text = (const char *) sqlite3_column_text(st, 2);
+        facts->gone = text && strcmp(text, "gone") == 0;
+        text = (const char *) sqlite3_column_text(st, 3);
+
+        if (text == NULL
+            || sb_time_parse(&facts->gone_us, sb_str(text, strlen(text)))
+               != SB_OK)
+        {
+            facts->gone_us = 0;
+        }
+
+        facts->held = sqlite3_column_type(st, 4) != SQLITE_NULL
+                      || (db->sandbox && retain_named(r, db->sandbox));
+        facts->vacuums = sqlite3_column_int(st, 5) == 2;
+        facts->unkept = sqlite3_column_int64(st, 6);
+        facts->unkept_from = (uint64_t) sqlite3_column_int64(st, 7);
+        facts->unkept_to = (uint64_t) sqlite3_column_int64(st, 8);
+        rc = SQLITE_OK;
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
+int
+retain_hold(retain_t *r, store_db_t *db, bool hold, const char *who,
+    bool *changed)
+{
+    int             rc;
+    uint8_t         id[16];
+    own_event_t     e;
+    sqlite3_stmt   *st;
+    retain_file_t  *f;
+
+    *changed = false;
+
+    rows_try(rc, store_begin(db));
+
+    rc = sqlite3_prepare_v2(db->db, hold
+            ? "insert or ignore into gateway_state(key, value)"
+              " values('hold', ?1)"
+            : "delete from gateway_state where key = 'hold' and ?1 is not"
+              " null", -1, &st, NULL);
+
+    if (rc == SQLITE_OK) {
+        store_bind_time(st, 1, sb_now_us());
+        rc = sqlite3_step(st);
+        rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+        *changed = rc == SQLITE_OK && sqlite3_changes(db->db) == 1;
+        (void) sqlite3_finalize(st);
+    }
+
+    if (rc == SQLITE_OK && *changed) {
+        memset(&e, 0, sizeof(e));
+        e.type = hold ? "gateway.hold" : "gateway.release";
+        e.from_us = sb_now_us();
+        e.to_us = e.from_us;
+        e.actor_type = "user";
+        e.actor_id = who;
+        rc = own_event(db, &e, id);
+    }
+
+    if (rc != SQLITE_OK) {
+        store_rollback(db);
+        return rc;
+    }
+
+    rows_try(rc, store_commit(db, 0));
+
+    f = retain_file(r, db->dir, false);
+
+    if (f) {
+        f->held = hold || retain_named(r, db->sandbox);
+        f->dry = false;
+        f->ttl_us = 0;
+        retain_queue(r, f);
+    }
+
+    return SQLITE_OK;
+}
+
+
+/* --- one step -------------------------------------------------------------- */
+
+static void
+retain_tell_full(retain_t *r, retain_file_t *f, store_db_t *db,
+    const retain_facts_t *facts)
+{
+    bool  full;
+
+    full = facts->overflow == RETAIN_FAIL_OPERATION && facts->size
+           && facts->logical >= (f->full ? facts->size - facts->size / 16
+                                         : facts->size);
+
+    if (full == f->full || strcmp(db->dir, SCHEMA_GATEWAY) == 0) {
+        return;
+    }
+
+    f->full = full;
+
+    if (full) {
+        log_line(LOG_WARN, "the history of %s is full (%llu MiB): strict "
+                 "operations are refused until there is room", db->sandbox,
+                 (unsigned long long) (facts->size >> 20));
+    } else {
+        log_line(LOG_INFO, "the history of %s has room again", db->sandbox);
+    }
+
+    if (r->hooks.full) {
+        r->hooks.full(r->hooks.data, db->dir, db->sandbox, full,
+                      "sandbox_history_size");
+    }
+}
+
+
+/* Which limit is not kept?  NULL: all are. */
+static const char *
+retain_rule(retain_t *r, retain_file_t *f, const retain_facts_t *facts,
+    purge_rule_t *rule)
+{
+    uint64_t  now;
+
+    now = retain_now(r);
+
+    memset(rule, 0, sizeof(purge_rule_t));
+    rule->now_us = now;
+    rule->floor = r->floor;
+    rule->after = f->after;
+
+    if (facts->ttl_us && now > facts->ttl_us && now >= f->ttl_us) {
+        rule->before_us = now - facts->ttl_us;
+        rule->rule = "ttl";
+        return rule->rule;
+    }
+
+    if (r->conf.keep_us && now > r->conf.keep_us) {
+        rule->keep_us = now - r->conf.keep_us;
+    }
+
+    if (f->dry) {
+        return NULL;
+    }
+
+    if (facts->overflow == RETAIN_DELETE_OLDEST && facts->size
+        && facts->logical > (f->busy ? facts->size - facts->size / 16
+                                     : facts->size))
+    {
+        rule->rule = "size";
+        rule->bytes = facts->logical - (facts->size - facts->size / 16);
+
+    } else if (f->squeeze) {
+        rule->rule = "total";
+        rule->bytes = f->squeeze;
+    }
+
+    return rule->rule;
+}
+
+
+/* A run is at its end. */
+static void
+retain_run_end(retain_t *r, retain_file_t *f, const retain_facts_t *facts,
+    const purge_rule_t *rule, const purge_done_t *d)
+{
+    uint64_t  step;
+
+    f->after = 0;
+    f->busy = false;
+
+    if (rule->before_us) {
+        /* not for every record that becomes too old */
+        step = facts->ttl_us / 168;
+        f->oldest_us = d->oldest_us;
+        f->ttl_us = (d->oldest_us ? d->oldest_us + facts->ttl_us
+                                  : rule->now_us) + step;
+
+        if (f->ttl_us < rule->now_us + step) {
+            f->ttl_us = rule->now_us + step;
+        }
+
+    } else {
+        f->dry = true;
+        f->squeeze = 0;
+    }
+
+    (void) r;
+}
+
+
+static bool
+retain_purge(retain_t *r, retain_file_t *f, store_db_t *db,
+    const retain_facts_t *facts, purge_rule_t *rule)
+{
+    int           rc;
+    uint64_t      before;
+    purge_done_t  d;
+
+    rc = purge_protection(db, rule->now_us, facts->days, &rule->is_protected,
+                          &rule->protected_seq);
+    if (rc == SQLITE_OK) {
+        rc = purge_step(db, rule, &d);
+    }
+
+    if ((rc & 0xff) == SQLITE_FULL && rule->events != 1) {
+        /* there may be room for less */
+        rule->events = 1;
+        rc = purge_step(db, rule, &d);
+    }
+
+    if (rc != SQLITE_OK) {
+        log_minutely(LOG_ERROR, "cannot purge the history of %s: %s; tried "
+                     "again later", f->dir, sqlite3_errstr(rc));
+        f->busy = false;
+        f->look_us = sb_now_us() + RETAIN_TOUCH_US;
+        return false;
+    }
+
+    f->busy = true;
+
+    if (d.operations) {
+        before = facts->logical;
+        (void) purge_size(db, &rule->floor, NULL, NULL);
+        before -= rule->floor < before ? rule->floor : before;
+        f->squeeze -= before < f->squeeze ? before : f->squeeze;
+
+        if (r->hooks.purged) {
+            r->hooks.purged(r->hooks.data, f->dir);
+        }
+    }
+
+    f->after = d.last;
+
+    if (d.newest_us > f->oldest_us) {
+        f->oldest_us = d.newest_us;
+    }
+
+    if (!d.more) {
+        retain_run_end(r, f, facts, rule, &d);
+    }
+
+    return true;
+}
+
+
+static void
+retain_trim(store_db_t *db)
+{
+    (void) sqlite3_busy_timeout(db->db, 0);
+    (void) sqlite3_wal_checkpoint_v2(db->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+                                     NULL, NULL);
+    (void) sqlite3_busy_timeout(db->db, RETAIN_BUSY_MS);
+}
+
+
+/* Gives free pages back; true: there are more. */
+static bool
+retain_vacuum(retain_t *r, retain_file_t *f, store_db_t *db,
+    const retain_facts_t *facts)
+{
+    int       rc;
+    char      sql[64];
+    uint64_t  now;
+
+    now = sb_now_us();
+
+    if (!facts->vacuums || facts->unused == 0) {
+        return false;
+    }
+
+    /* what is written every moment needs its free pages itself */
+    if (facts->unused <= facts->pages / 4 && !f->squeeze
+        && r->total <= r->conf.total
+        && (facts->unused < 64 || now < f->written_us + RETAIN_IDLE_US))
+    {
+        return false;
+    }
+
+    (void) snprintf(sql, sizeof(sql), "pragma incremental_vacuum(%d)",
+                    RETAIN_VACUUM);
+    rc = sqlite3_exec(db->db, sql, NULL, NULL, NULL);
+
+    if (rc != SQLITE_OK) {
+        log_minutely(LOG_WARN, "cannot give back what is free in the history "
+                     "of %s: %s", f->dir, sqlite3_errstr(rc));
+        return false;
+    }
+
+    db->dirty = true;
+
+    if (facts->unused <= RETAIN_VACUUM) {
+        /* the file shrinks when its log is in it; a reader may be in the way,
+         * then the next checkpoint does it */
+        retain_trim(db);
+        return false;
+    }
+
+    return true;
+}
+
+
+/* Operations that a full file did not take: told at once, then now and then
+ * while it lasts, and when there is room again. */
+static void
+retain_gap(retain_t *r, retain_file_t *f, store_db_t *db,
+    const retain_facts_t *facts)
+{
+    int       rc;
+    uint64_t  now;
+
+    now = retain_now(r);
+
+    if (facts->unkept == 0
+        || (f->gap_us && now < f->gap_us + RETAIN_GAP_US
+            && retain_level(r, db) == RETAIN_NO_RECORDS))
+    {
+        return;
+    }
+
+    rc = store_begin(db);
+
+    if (rc == SQLITE_OK) {
+        rc = rows_unkept_gap(db, facts->unkept, facts->unkept_from,
+                             facts->unkept_to);
+        rc = rc == SQLITE_OK ? store_commit(db, 0) : (store_rollback(db), rc);
+    }
+
+    if (rc == SQLITE_OK) {
+        f->gap_us = now;
+    }
+}
+
+
+/* A sandbox that is gone, and all that was kept of it: the file may go. */
+static bool
+retain_empty(store_db_t *db)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    if (sqlite3_prepare_v2(db->db, "select 1 from history_events where"
+                           " operation_type != 'gateway.purge' limit 1", -1,
+                           &st, NULL)
+        != SQLITE_OK)
+    {
+        return false;
+    }
+
+    rc = sqlite3_step(st);
+    (void) sqlite3_finalize(st);
+
+    return rc == SQLITE_DONE;
+}
+
+
+/* True: it was removed. */
+static bool
+retain_gone(retain_t *r, retain_file_t *f, store_db_t *db,
+    const retain_facts_t *facts)
+{
+    uint64_t  now;
+
+    now = retain_now(r);
+
+    if (!facts->gone || facts->held || now < facts->gone_us + RETAIN_GONE_US
+        || strcmp(db->dir, SCHEMA_GATEWAY) == 0
+        || (r->hooks.busy && r->hooks.busy(r->hooks.data, db->sandbox)))
+    {
+        return false;
+    }
+
+    if (r->conf.on_delete == RETAIN_ON_DELETE_ARCHIVE) {
+        return retain_remove(r, f, db, true, "on_delete");
+    }
+
+    if (r->conf.on_delete == RETAIN_ON_DELETE_DELETE) {
+        return retain_remove(r, f, db, false, "on_delete");
+    }
+
+    return facts->ttl_us && now > facts->gone_us + facts->ttl_us
+           && retain_empty(db) && retain_remove(r, f, db, false, "ttl");
+}
+
+
+static bool
+retain_look_archive(retain_t *r, retain_file_t *f)
+{
+    uint64_t  now, at;
+
+    now = retain_now(r);
+    at = retain_archived(f->dir);
+    f->oldest_us = at;
+
+    if (retain_named(r, "*")) {
+        return false;
+    }
+
+    if (r->conf.ttl_us && now > at + r->conf.ttl_us) {
+        (void) retain_remove_archive(r, f, "ttl");
+
+    } else if (f->squeeze) {
+        (void) retain_remove_archive(r, f, "total");
+    }
+
+    return false;
+}
+
+
+bool
+retain_look(retain_t *r, retain_file_t *f)
+{
+    int              rc;
+    bool             more;
+    store_db_t      *db;
+    purge_rule_t     rule;
+    retain_facts_t   facts;
+
+    if (f->archive) {
+        return retain_look_archive(r, f);
+    }
+
+    db = store_get(r->store, f->dir, false, &rc);
+
+    if (db == NULL || db->fresh || retain_facts(r, db, &facts) != SQLITE_OK) {
+        /* whoever writes it will see */
+        f->squeeze = 0;
+        return false;
+    }
+
+    f->held = facts.held;
+    retain_tell_full(r, f, db, &facts);
+
+    if (retain_gone(r, f, db, &facts)) {
+        return false;
+    }
+
+    retain_gap(r, f, db, &facts);
+    more = false;
+
+    if (!facts.held && retain_rule(r, f, &facts, &rule)) {
+        more = retain_purge(r, f, db, &facts, &rule);
+
+    } else {
+        f->after = 0;
+        f->busy = false;
+        f->squeeze = 0;
+    }
+
+    if (!f->busy && facts.overflow == RETAIN_DELETE_OLDEST) {
+        more = more && !f->dry;
+    }
+
+    if (f->trim) {
+        f->trim = false;
+        retain_trim(db);
+    }
+
+    if (!more || !f->busy) {
+        (void) purge_end(db, retain_now(r));
+        more = retain_vacuum(r, f, db, &facts) || more;
+        retain_measure(r, f);
+    }
+
+    r->urgent = facts.overflow == RETAIN_DELETE_OLDEST && more && f->busy
+                && facts.logical > facts.size + facts.size / 16
+                ? f : r->urgent == f ? NULL : r->urgent;
+
+    return more;
+}

@@ -1,0 +1,655 @@
+/* Limits of history files: age, size, sum, holds, archives; the clock is moved
+ * by hand. */
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "id.h"
+#include "purge.h"
+#include "stats.h"
+#include "store_place.h"
+
+
+#define DAY  ((int64_t) 86400)
+
+static retain_conf_t  conf;
+static retain_t      *retain;
+static char           clock_path[96];
+static char           told[256];
+
+
+/* Limits see T0 and so many seconds more. */
+static void
+at(int64_t s)
+{
+    int   n, fd;
+    char  text[32];
+
+    fd = open(clock_path, O_WRONLY|O_CREAT|O_TRUNC, 0600);
+    n = snprintf(text, sizeof(text), "%lld", (long long)
+                 ((int64_t) (T0 / 1000000) + s
+                  - (int64_t) (sb_now_us() / 1000000)));
+    assert_int_equal(write(fd, text, (size_t) n), n);
+    close(fd);
+}
+
+
+static void
+full_hook(void *data, const char *dir, const char *sandbox, bool full,
+    const char *limit)
+{
+    (void) data;
+    (void) snprintf(told, sizeof(told), "%s %s %d %s", dir ? dir : "-",
+                    sandbox ? sandbox : "-", full, limit ? limit : "-");
+}
+
+
+/* A new engine, as after a start. */
+static void
+limits(void)
+{
+    retain_hooks_t  hooks = {
+        .data = p.apply, .busy = apply_busy, .removed = apply_removed,
+        .full = full_hook
+    };
+
+    retain_free(retain);
+    conf.clock = clock_path;
+    retain = retain_new(&conf, p.store, &hooks);
+    assert_non_null(retain);
+    apply_retain(p.apply, retain);
+}
+
+
+static void
+work(void)
+{
+    unsigned  n;
+
+    /* a new engine looks at everything now */
+    limits();
+
+    for (n = 0; retain_work(retain, UINT64_MAX, 1000000); n++) {
+        assert_true(n < 1000);
+    }
+}
+
+
+static int
+setup_limits(void **state)
+{
+    setup(state);
+    (void) snprintf(clock_path, sizeof(clock_path), "%s/clock", p.path);
+    retain_defaults(&conf);
+    conf.keep_us = 0;
+    retain = NULL;
+    told[0] = '\0';
+    at(0);
+    limits();
+
+    return 0;
+}
+
+
+static int
+teardown_limits(void **state)
+{
+    apply_retain(p.apply, NULL);
+    retain_free(retain);
+
+    return teardown(state);
+}
+
+
+/* A command of sandbox `id` with so many bytes of output, at a second. */
+static void
+command(unsigned op, const char *id, size_t bytes, int64_t s)
+{
+    size_t       n;
+    uint64_t     us;
+
+    static char  data[16000];
+
+    us = (uint64_t) s * 1000000;
+    memset(data, 'a' + (int) (op % 26), sizeof(data));
+    begin(op, "command.execute", id, us);
+    put();
+    facts(op);
+    tf_str(&f, SB_T_COMMAND, "make");
+    put();
+
+    while (bytes) {
+        n = bytes < sizeof(data) ? bytes : sizeof(data);
+        output(op, 0, data, n, us);
+        bytes -= n;
+    }
+
+    end(op, "succeeded", 200, us);
+    put();
+}
+
+
+static uint64_t
+size_of(const char *dir)
+{
+    char         path[512];
+    struct stat  st;
+
+    (void) store_dir_path(path, sizeof(path), p.history, dir);
+
+    return stat(path, &st) == 0 ? (uint64_t) st.st_size : 0;
+}
+
+
+static void
+change(const char *dir, const char *sql)
+{
+    char      path[512];
+    sqlite3  *db;
+
+    (void) store_dir_path(path, sizeof(path), p.history, dir);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    (void) sqlite3_close(db);
+}
+
+
+static const char  whole_sql[] =
+    "select (select count(*) from command_output_chunks where event_id not in"
+    " (select event_id from history_events)) + (select count(*) from"
+    " command_executions where event_id not in (select event_id from"
+    " history_events)) + (select count(*) from gateway_wire where event_id not"
+    " in (select event_id from history_events)) + (select count(*) from"
+    " gateway_output where event_id not in (select event_id from"
+    " history_events)) + (select count(*) from history_changes where event_id"
+    " not in (select event_id from history_events))";
+
+
+/* What is too old goes, by itself, and a tombstone says so. */
+static void
+test_ttl(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    seen("a");
+
+    for (i = 0; i < 10; i++) {
+        command(1 + i, "a", 100, i * DAY);
+    }
+
+    go();
+    at(9 * DAY - 10);
+    work();
+
+    /* completed before day 2 */
+    is("a", "select operation_type || ' ' || occurred_at from history_events"
+       " order by seq limit 1", "command.execute 2026-12-01T09:00:00.000000Z");
+    is("a", "select count(*) from history_events where operation_type ="
+       " 'command.execute'", "8");
+    is("a", "select status || json_extract(result_json, '$.operations') ||"
+       " json_extract(result_json, '$.rule') || json_extract(result_json,"
+       " '$.from_seq') || json_extract(result_json, '$.to_seq') from"
+       " history_events where operation_type = 'gateway.purge'",
+       "succeeded2ttl12");
+    is("a", whole_sql, "0");
+    is("a", "select group_concat(seq, ' ') from (select seq from"
+       " gateway_records order by seq)", "3 4 5 6 7 8 9 10 11");
+    is("a", "pragma integrity_check", "ok");
+
+    /* off: nothing goes */
+    conf.ttl_us = 0;
+    at(400 * DAY);
+    work();
+    is("a", "select count(*) from history_events where operation_type ="
+       " 'command.execute'", "8");
+
+    /* all of it; its tombstone stays, and what comes is numbered on */
+    conf.ttl_us = RETAIN_TTL;
+    work();
+    is("a", "select operation_type || json_extract(result_json,"
+       " '$.operations') || json_extract(result_json, '$.operations_total')"
+       " from history_events", "gateway.purge22;gateway.purge810");
+    command(100, "a", 10, 400 * DAY);
+    go();
+    is("a", "select max(seq) from gateway_records", "13");
+}
+
+
+/* An operation that has not ended is never taken, however old it is. */
+static void
+test_open(void **state)
+{
+    (void) state;
+
+    seen("a");
+    begin(1, "command.execute", "a", 1);
+    put();
+    command(2, "a", 100, 1);
+    go();
+    at(100 * DAY);
+    work();
+    is("a", "select operation_type || status from history_events order by seq",
+       "command.executestarted;gateway.purgesucceeded");
+    end(1, "succeeded", 200, 5000000);
+    put();
+    go();
+    is("a", "select status from history_events where operation_type ="
+       " 'command.execute'", "succeeded");
+}
+
+
+/* The size of a file: the oldest go, the file shrinks (C117). */
+static void
+test_size_C117(void **state)
+{
+    unsigned  i;
+    uint64_t  before;
+
+    (void) state;
+
+    conf.size = 4 * 1024 * 1024;
+    apply_retain(p.apply, NULL);
+    seen("a");
+
+    for (i = 0; i < 64; i++) {
+        command(1 + i, "a", 160000, i);
+    }
+
+    go();
+    assert_true(store_tidy(p.store, SIZE_MAX));
+    before = size_of("a");
+    assert_true(before > 10 * 1000 * 1000);
+
+    at(100);
+    work();
+
+    assert_true(size_of("a") < 5 * 1024 * 1024);
+    is("a", "select (count(*) > 15) || (count(*) < 30) || (min(occurred_at) >"
+       " '2026-11-29T09:00:30') || ( max(occurred_at) ="
+       " '2026-11-29T09:01:03.000000Z') from history_events where"
+       " operation_type = 'command.execute'", "1111");
+    is("a", "select json_extract(result_json, '$.rule') || (json_extract("
+       "result_json, '$.output_bytes') > 5000000) from history_events where"
+       " operation_type = 'gateway.purge'", "size1");
+    is("a", "select freelist_count < 256 from pragma_freelist_count", "1");
+    is("a", whole_sql, "0");
+    is("a", "pragma integrity_check", "ok");
+}
+
+
+/* What is young stays, whatever the size; and what consumers have not seen. */
+static void
+test_protected(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    conf.size = 1024 * 1024;
+    conf.keep_us = 600u * 1000000u;
+    apply_retain(p.apply, NULL);
+    seen("a");
+
+    for (i = 0; i < 20; i++) {
+        command(1 + i, "a", 160000, i * 60);
+    }
+
+    go();
+
+    /* 10 of 20 are older than ten minutes */
+    at(20 * 60 - 10);
+    work();
+    is("a", "select count(*) from history_events where operation_type ="
+       " 'command.execute'", "10");
+
+    conf.keep_us = 0;
+    change("a", "insert into history_consumers values('c', (select max(seq)"
+           " from history_changes where event_id = (select event_id from"
+           " history_events where operation_type = 'command.execute' order by"
+           " seq limit 1 offset 3)), '2026-11-29T09:00:00.000000Z')");
+    work();
+    is("a", "select count(*) from history_events where operation_type ="
+       " 'command.execute'", "6");
+
+    /* 30 days without a word: it does not count any more */
+    conf.ttl_us = 0;
+    at(31 * DAY);
+    work();
+    is("a", "select count(*) < 6 from history_events where operation_type ="
+       " 'command.execute'", "1");
+}
+
+
+static void
+test_hold(void **state)
+{
+    int          rc;
+    bool         changed;
+    store_db_t  *db;
+
+    (void) state;
+
+    seen("a");
+    seen("b");
+    command(1, "a", 100, 0);
+    command(2, "b", 100, 0);
+    go();
+
+    db = store_get(p.store, "a", false, &rc);
+    assert_int_equal(retain_hold(retain, db, true, "sue", &changed),
+                     SQLITE_OK);
+    assert_true(changed);
+    assert_int_equal(retain_hold(retain, db, true, "sue", &changed),
+                     SQLITE_OK);
+    assert_false(changed);
+
+    conf.holds[0] = "b";
+    conf.nholds = 1;
+    at(100 * DAY);
+    work();
+    is("a", "select operation_type || ifnull(actor_id, '') from history_events"
+       " order by seq", "command.execute;gateway.holdsue");
+    is("b", "select operation_type from history_events", "command.execute");
+
+    db = store_get(p.store, "a", false, &rc);
+    assert_int_equal(retain_hold(retain, db, false, "sue", &changed),
+                     SQLITE_OK);
+    assert_true(changed);
+    conf.nholds = 0;
+    work();
+    is("a", "select operation_type from history_events where operation_type ="
+       " 'command.execute'", "");
+    is("b", "select operation_type from history_events", "gateway.purge");
+}
+
+
+/* The sum: the oldest of all files goes first. */
+static void
+test_total(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    conf.total = 4 * 1024 * 1024;
+    apply_retain(p.apply, NULL);
+    seen("a");
+    seen("b");
+
+    for (i = 0; i < 20; i++) {
+        command(1 + i, "a", 160000, i);
+        command(101 + i, "b", 160000, 1000 + i);
+    }
+
+    go();
+    assert_true(store_tidy(p.store, SIZE_MAX));
+    at(2000);
+    work();
+
+    is("b", "select count(*) from history_events where operation_type ="
+       " 'command.execute'", "20");
+    is("a", "select count(*) < 8 from history_events where operation_type ="
+       " 'command.execute'", "1");
+    is("a", "select json_extract(result_json, '$.rule') from history_events"
+       " where operation_type = 'gateway.purge'", "total");
+    assert_true(size_of("a") + size_of("b") <= conf.total);
+}
+
+
+/* stop_recording: output is not kept and says so, then operations become a
+ * gap. */
+static void
+test_stop_recording(void **state)
+{
+    unsigned  i, n;
+
+    (void) state;
+
+    conf.size = 2 * 1024 * 1024;
+    conf.overflow = RETAIN_STOP_RECORDING;
+    limits();
+    seen("a");
+
+    for (i = 0; i < 12; i++) {
+        command(1 + i, "a", 160000, i);
+        go();
+    }
+
+    /* one that is cut in the middle, told before it ends */
+    begin(50, "command.execute", "a", 50000000);
+    put();
+    facts(50);
+    tf_str(&f, SB_T_COMMAND, "make");
+    put();
+    go();
+    output(50, 0, "abc", 3, 50000001);
+    go();
+    is("a", "select output_complete || history_storage_state from"
+       " command_executions where event_id like '%-000000000032'",
+       "0metadata_only");
+    is("a", "select change_type from history_changes where event_id like"
+       " '%-000000000032' order by seq", "created;storage_state_changed");
+    end(50, "succeeded", 200, 51000000);
+    put();
+    go();
+    is("a", "select e.status || c.output_complete || c.history_storage_state"
+       " || json_extract(e.result_json, '$.output_dropped_bytes') ||"
+       " json_extract(e.result_json, '$.output_dropped_by')"
+       " from history_events e join command_executions c using (event_id)"
+       " where e.event_id like '%-000000000032'",
+       "succeeded0metadata_only3history_full");
+
+    /* whole ones: records without output */
+    command(60, "a", 160000, 60);
+    go();
+    is("a", "select e.status || c.output_complete || c.history_storage_state"
+       " || json_extract(e.result_json, '$.output_dropped_bytes')"
+       " from history_events e join command_executions c using (event_id)"
+       " where e.event_id like '%-00000000003c'",
+       "succeeded0metadata_only160000");
+
+    /* until there is no room for these either */
+    for (n = 0, i = 100; i < 2000 && n == 0; i += 50) {
+        unsigned  k;
+
+        for (k = 0; k < 50; k++) {
+            command(i + k, "a", 100, 100 + i + k);
+        }
+
+        go();
+        n = stats_get(STATS_UNKEPT) != 0;
+    }
+
+    assert_int_equal(n, 1);
+    work();
+    is("a", "select json_extract(result_json, '$.operations') > 0 from"
+       " history_events where operation_type = 'gateway.gap' and"
+       " json_extract(result_json, '$.reason') = 'history_full'", "1");
+    assert_true(size_of("a") < 3 * 1024 * 1024);
+
+    /* what goes by its age makes room */
+    at(100 * DAY);
+    work();
+    limits();
+    command(3000, "a", 100, 100 * DAY);
+    go();
+    is("a", "select c.history_storage_state from history_events e join"
+       " command_executions c using (event_id)", "complete");
+    is("a", "pragma integrity_check", "ok");
+}
+
+
+/* fail_operation: others are told, once, and again when there is room. */
+static void
+test_fail_operation(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    conf.size = 1024 * 1024;
+    conf.overflow = RETAIN_FAIL_OPERATION;
+    limits();
+    seen("a");
+
+    for (i = 0; i < 8; i++) {
+        command(1 + i, "a", 160000, i);
+    }
+
+    go();
+
+    while (retain_work(retain, UINT64_MAX, 1000000)) { /* void */ }
+
+    assert_string_equal(told, "a a 1 sandbox_history_size");
+    is("a", "select count(*) from history_events where operation_type ="
+       " 'gateway.purge'", "0");
+
+    at(100 * DAY);
+
+    for (i = 0; i < 300 && strcmp(told, "a a 0 sandbox_history_size"); i++) {
+        (void) usleep(10000);
+        (void) retain_work(retain, UINT64_MAX, 10000);
+    }
+
+    assert_string_equal(told, "a a 0 sandbox_history_size");
+}
+
+
+static void
+gone(const char *sandbox)
+{
+    tf_begin(&f, SB_F_SEEN, 0, ++p.seq, 0, 0);
+    tf_str(&f, SB_T_SANDBOX, sandbox);
+    tf_str(&f, SB_T_STATE, "gone");
+    put();
+}
+
+
+static unsigned
+archived(char *name, size_t size)
+{
+    char            path[512];
+    DIR            *d;
+    unsigned        n;
+    struct dirent  *e;
+
+    (void) snprintf(path, sizeof(path), "%s/archive", p.history);
+    d = opendir(path);
+
+    for (n = 0; d && (e = readdir(d)) != NULL; /* void */ ) {
+        if (strlen(e->d_name) > 8
+            && strcmp(e->d_name + strlen(e->d_name) - 8, ".sqlite3") == 0)
+        {
+            (void) snprintf(name, size, "%s/%s", path, e->d_name);
+            n++;
+        }
+    }
+
+    if (d) {
+        closedir(d);
+    }
+
+    return n;
+}
+
+
+/* What becomes of the file of a sandbox that is deleted. */
+static void
+test_on_delete(void **state)
+{
+    char      name[600];
+    sqlite3  *db;
+
+    (void) state;
+
+    begin(9, "sandbox.create", NULL, 0);
+    put();
+    seen("a");
+    seen("b");
+    command(1, "a", 100000, 0);
+    command(2, "b", 100, 0);
+    begin(3, "command.execute", "b", 5);
+    put();
+    gone("a");
+    gone("b");
+    go();
+
+    /* keep */
+    at(60);
+    work();
+    assert_true(size_of("a") != 0);
+
+    /* archive: not while an operation is open */
+    conf.on_delete = RETAIN_ON_DELETE_ARCHIVE;
+    work();
+    assert_int_equal(size_of("a"), 0);
+    assert_true(size_of("b") != 0);
+    assert_int_equal(archived(name, sizeof(name)), 1);
+    is("_gateway", "select operation_type || json_extract(result_json,"
+       " '$.sandbox') || json_extract(result_json, '$.operations') from"
+       " history_events where operation_type = 'gateway.archive'",
+       "gateway.archivea1");
+
+    /* one file, all in it */
+    assert_int_equal(sqlite3_open_v2(name, &db, SQLITE_OPEN_READONLY, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "select 1 from history_events", NULL,
+                                  NULL, NULL), SQLITE_OK);
+    (void) sqlite3_close(db);
+
+    /* delete */
+    end(3, "succeeded", 200, 10);
+    put();
+    go();
+    conf.on_delete = RETAIN_ON_DELETE_DELETE;
+    work();
+    assert_int_equal(size_of("b"), 0);
+    assert_int_equal(archived(name, sizeof(name)), 1);
+    is("_gateway", "select json_extract(result_json, '$.sandbox') ||"
+       " json_extract(result_json, '$.rule') from history_events where"
+       " operation_type = 'gateway.purge'", "bon_delete");
+
+    /* one comes back under the same name */
+    seen("b");
+    command(20, "b", 100, 100);
+    go();
+    is("b", "select count(*) from history_events", "1");
+
+    /* an archive has its time too, and a held one stays */
+    conf.holds[0] = "*";
+    conf.nholds = 1;
+    at(100 * DAY);
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 1);
+    conf.nholds = 0;
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 0);
+}
+
+
+int
+main(int argc, char **argv)
+{
+#define limits_case(fn)                                                       \
+    cmocka_unit_test_setup_teardown(fn, setup_limits, teardown_limits)
+
+    const struct CMUnitTest  tests[] = {
+        limits_case(test_ttl),
+        limits_case(test_open),
+        limits_case(test_size_C117),
+        limits_case(test_protected),
+        limits_case(test_hold),
+        limits_case(test_total),
+        limits_case(test_stop_recording),
+        limits_case(test_fail_operation),
+        limits_case(test_on_delete),
+    };
+
+    return store_run(argc, argv, tests);
+}
