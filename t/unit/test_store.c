@@ -258,16 +258,16 @@ typedef struct {
 
 /* Upper case: it came on stderr. */
 static bool
-flood_piece(void *data, sb_str_t s, bool is_stderr, bool plain)
+flood_piece(void *data, const history_piece_t *piece, sb_str_t s)
 {
     size_t    i;
     flood_t  *got = data;
 
-    assert_true(plain);
+    assert_true(piece->plain);
 
     for (i = 0; i < s.len; i++) {
         assert_true(got->n < sizeof(got->text));
-        got->text[got->n++] = (char) (s.data[i] - (is_stderr ? 32 : 0));
+        got->text[got->n++] = (char) (s.data[i] - (piece->is_stderr ? 32 : 0));
     }
 
     return true;
@@ -288,6 +288,7 @@ flood_read(flood_t *got)
     (void) store_dir_path(path, sizeof(path), p.history, "s1");
     assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL),
                      SQLITE_OK);
+    assert_true(history_query_prepare(db, &err));
     assert_int_equal(history_query_output(db, id, NULL, -1, flood_piece, got,
                                           &err), 1);
     (void) sqlite3_close(db);
