@@ -310,6 +310,10 @@ rows_end_read(store_db_t *db, rows_op_t *op, const facts_t *t,
         result_int(&res, "files_total", facts_int(t, SB_T_FILES_TOTAL, 0));
     }
 
+    if (facts_int(t, SB_T_REDACTED, 0) > 0) {
+        result_int(&res, "redacted", facts_int(t, SB_T_REDACTED, 0));
+    }
+
     rows_end_output(op, t, end, &res);
 
     base = t->v[SB_T_RESULT];

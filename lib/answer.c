@@ -108,17 +108,19 @@ sb_answer_word(sb_answer_t *a, sb_str_t *out, sb_json_event_e event,
  * (reference/opensandbox-api.md 2.4).
  */
 static sb_str_t
-sb_answer_redact(sb_str_t text)
+sb_answer_redact(sb_answer_t *a, sb_str_t text)
 {
     const char  *headers;
 
     if (sb_token_like(text)) {
+        a->facts.redacted++;
         return sb_lit("[redacted]");
     }
 
     headers = memmem(text.data, text.len, "headers=", 8);
 
     if (headers) {
+        a->facts.redacted++;
         text.len = (size_t) (headers - text.data) + 8;
     }
 
@@ -391,7 +393,7 @@ sb_answer_value(sb_answer_t *a, sb_json_event_e event, sb_str_t text,
         }
 
         if (row->kind == SB_A_MESSAGE) {
-            text = sb_answer_redact(text);
+            text = sb_answer_redact(a, text);
         }
 
         if (row->as && row->kind < SB_A_ITEM) {
@@ -420,6 +422,7 @@ sb_answer_key(sb_answer_t *a, sb_str_t name, unsigned depth)
 
         a->keys_as = row->as;
         a->keys_total++;
+        a->facts.redacted++;
 
         if (a->nkeys < SB_ANSWER_NAMES) {
             name.len = sb_utf8_cut(name, SB_ANSWER_TEXT);

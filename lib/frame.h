@@ -147,8 +147,9 @@ typedef enum {
     SB_T_OUTPUT_LOST = 85,  /* u64 output bytes lost inside (queue full) */
     SB_T_RUNNING = 86,      /* u64 0/1: command.status answered for COMMAND_ID */
     SB_T_SHA256 = 87,       /* 32 bytes: digest of the answer body (file.read) */
-    SB_T_ROUTE = 88         /* text: "straight" | "server-proxy" | "lifecycle"
+    SB_T_ROUTE = 88,        /* text: "straight" | "server-proxy" | "lifecycle"
                                | "ingress" */
+    SB_T_REDACTED = 95      /* u64: credentials masked or left out */
 } sb_tag_e;
 
 typedef struct {

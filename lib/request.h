@@ -35,6 +35,8 @@ typedef struct {
                                        or sandbox_name */
     sb_str_t            instance;   /* sandbox.create: metadata
                                        sandbox_instance_id */
+    size_t              redacted;   /* values left out because they are, or may
+                                       be, secrets */
     const char         *reason;     /* on errors */
     void               *mem;        /* owned */
 } sb_request_t;
@@ -78,6 +80,8 @@ typedef struct {
     int32_t   exit_code;
     sb_str_t  error_code;       /* `code` of an error envelope */
     sb_str_t  error_message;    /* its `message`, at most 512 bytes */
+    size_t    redacted;         /* values left out: headers of an endpoint, what
+                                   an error tells of them */
     /* sandbox.list (and get): what upstream has shown to exist */
     struct sb_answer_item_s {
         sb_str_t  id, name, instance, state;

@@ -217,8 +217,8 @@ sb_body_find(sb_request_ctx_t *c, const sb_member_t *members, sb_str_t key,
  * may hold secrets: it is dropped.
  */
 static sb_rc_t
-sb_body_names(sb_body_object_t *o, const char *as, const sb_jv_t *v,
-    sb_json_event_e kind, bool texts, bool *ok)
+sb_body_names(sb_request_ctx_t *c, sb_body_object_t *o, const char *as,
+    const sb_jv_t *v, sb_json_event_e kind, bool texts, bool *ok)
 {
     size_t          n = 0;
     sb_str_t       *names, name;
@@ -250,6 +250,10 @@ sb_body_names(sb_body_object_t *o, const char *as, const sb_jv_t *v,
         if (name.len && (texts || m->kind != SB_JSON_STRING)) {
             names[n++] = name;
         }
+    }
+
+    if (kind == SB_JSON_OPEN_OBJECT || !texts) {
+        c->r->redacted += n;
     }
 
     sb_object_names(o->out, as, names, n);
@@ -562,18 +566,19 @@ sb_body_member(sb_request_ctx_t *c, sb_body_object_t *o, const sb_member_t *m,
         break;
 
     case SB_M_NAMES:
-        return sb_body_names(o, as, v, SB_JSON_OPEN_OBJECT, true, ok);
+        return sb_body_names(c, o, as, v, SB_JSON_OPEN_OBJECT, true, ok);
 
     case SB_M_LIST:
-        return sb_body_names(o, as, v, SB_JSON_OPEN_ARRAY, true, ok);
+        return sb_body_names(c, o, as, v, SB_JSON_OPEN_ARRAY, true, ok);
 
     case SB_M_NAMED:
-        return sb_body_names(o, as, v, SB_JSON_OPEN_ARRAY, false, ok);
+        return sb_body_names(c, o, as, v, SB_JSON_OPEN_ARRAY, false, ok);
 
     case SB_M_SIZE:
         return sb_body_size(o, as, v);
 
     case SB_M_SECRET:
+        c->r->redacted++;
         sb_object_str(o->out, as, SB_BODY_REDACTED);
         return SB_OK;
 

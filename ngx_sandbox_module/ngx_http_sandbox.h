@@ -101,6 +101,7 @@ typedef struct {
     ngx_uint_t        peer_upstreams;   /* upstream blocks whose balancer is
                                            ours */
     ngx_array_t      *peers;            /* of ngx_http_sandbox_peer_t */
+    ngx_array_t      *secrets;          /* of sb_secret_set_t, all locations */
 
     ngx_http_sandbox_port_listen_t
                      *port_listen;      /* sandbox_port_listen */
@@ -263,6 +264,9 @@ typedef struct {
     sb_buf_t                      results;      /* of code: JSON, comma by
                                                    comma; freed with the pool */
     ngx_uint_t                    results_dropped;
+    struct ngx_http_sandbox_tail_s
+                                 *tails[2];     /* of stdout and stderr */
+    size_t                        redacted;     /* credentials not recorded */
     off_t                         output_dropped;
     off_t                         output_lost;
     ngx_str_t                     command_id;
@@ -438,6 +442,8 @@ void ngx_http_sandbox_record_result(ngx_http_sandbox_ctx_t *ctx, sb_str_t json,
 /* Sends what is kept of this operation; has to follow before the worker does
  * something else. */
 void ngx_http_sandbox_record_flush(ngx_http_sandbox_ctx_t *ctx);
+/* The same, and what was kept back as it might have gone on as a credential. */
+void ngx_http_sandbox_record_last(ngx_http_sandbox_ctx_t *ctx);
 
 /* ngx_http_sandbox_status.c */
 /* Puts status, reason, exit code and HTTP status; sets ctx->status. */

@@ -1,7 +1,7 @@
 /* Directives that need more than a slot. */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_secret.h"
 
 
 static ngx_int_t ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -309,6 +309,14 @@ ngx_http_sandbox_conf_api_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                            "sandbox_api_key_file: "
                            "\"%V\" must hold the API key alone on one line",
                            &lcf->api_key_file);
+        return NGX_CONF_ERROR;
+    }
+
+    if (text.len > SB_SECRET_KEY) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_api_key_file: "
+                           "the API key in \"%V\" is longer than %d bytes",
+                           &lcf->api_key_file, SB_SECRET_KEY);
         return NGX_CONF_ERROR;
     }
 

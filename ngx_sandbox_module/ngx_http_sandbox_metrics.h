@@ -71,7 +71,9 @@ typedef enum {
     X(TICKETS_DROPPED, "port_tickets_dropped_total",                          \
       "unused tickets that made room in sandbox_port_zone")                   \
     X(TICKETS_REFUSED, "port_tickets_refused_total",                          \
-      "tickets for user ports that were wrong, used or late")
+      "tickets for user ports that were wrong, used or late")                 \
+    X(REDACTED, "redacted_total",                                             \
+      "credentials masked in what is recorded, told in its record")
 
 typedef enum {
 #define NGX_HTTP_SANDBOX_METRIC_ENUM(id, name, help)                          \

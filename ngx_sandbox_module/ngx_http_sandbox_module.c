@@ -8,6 +8,7 @@
 
 #include "ngx_http_sandbox_api.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_secret.h"
 
 
 static void *ngx_http_sandbox_create_main_conf(ngx_conf_t *cf);
@@ -517,6 +518,12 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                                "sandbox_api_timeout must not be 0");
             return NGX_CONF_ERROR;
         }
+    }
+
+    if ((conf->api || conf->enable)
+        && ngx_http_sandbox_secret_conf(cf, conf) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     if (!conf->enable) {

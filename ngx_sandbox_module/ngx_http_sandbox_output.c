@@ -5,6 +5,7 @@
 
 
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_secret.h"
 
 
 /* pieces of one stream that came one after another */
@@ -12,12 +13,15 @@
 typedef struct {
     ngx_http_sandbox_ctx_t  *ctx;       /* whose; NULL: nothing is open */
     ngx_uint_t               fd;
-    size_t                   len;       /* in piece */
-    u_char                   piece[NGX_HTTP_SANDBOX_PIECE];
+    size_t                   kept;      /* of what came before, in piece */
+    size_t                   len;       /* in piece, with that */
+    u_char                   piece[SB_SECRET_MAX + NGX_HTTP_SANDBOX_PIECE];
 } ngx_http_sandbox_output_t;
 
 
-static void ngx_http_sandbox_output_piece(void);
+static void ngx_http_sandbox_output_open(ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_output_load(ngx_uint_t fd);
+static void ngx_http_sandbox_output_piece(ngx_uint_t last);
 static void ngx_http_sandbox_output_send(void);
 
 
@@ -69,24 +73,16 @@ ngx_http_sandbox_record_output(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t fd,
 
     if (o->ctx != ctx) {
         ngx_http_sandbox_record_flush(o->ctx);
-
-        o->ctx = ctx;
-        o->fd = fd;
-        o->len = 0;
-
-        sb_frame_begin(&ngx_http_sandbox_output_writer,
-                       ngx_http_sandbox_output_frame,
-                       sizeof(ngx_http_sandbox_output_frame), SB_F_OUTPUT, 0, 0,
-                       ctx->id, sb_now_us());
+        ngx_http_sandbox_output_open(ctx);
+        ngx_http_sandbox_output_load(fd);
     }
 
     while (n) {
 
-        if (o->len && (o->fd != fd || o->len == NGX_HTTP_SANDBOX_PIECE)) {
-            ngx_http_sandbox_output_piece();
+        if (o->fd != fd || o->len == NGX_HTTP_SANDBOX_PIECE) {
+            ngx_http_sandbox_output_piece(0);
+            ngx_http_sandbox_output_load(fd);
         }
-
-        o->fd = fd;
 
         size = ngx_min(n, NGX_HTTP_SANDBOX_PIECE - o->len);
 
@@ -154,8 +150,37 @@ ngx_http_sandbox_record_result(ngx_http_sandbox_ctx_t *ctx, sb_str_t json,
 
 
 static void
-ngx_http_sandbox_output_piece(void)
+ngx_http_sandbox_output_open(ngx_http_sandbox_ctx_t *ctx)
 {
+    ngx_http_sandbox_output.ctx = ctx;
+
+    sb_frame_begin(&ngx_http_sandbox_output_writer,
+                   ngx_http_sandbox_output_frame,
+                   sizeof(ngx_http_sandbox_output_frame), SB_F_OUTPUT, 0, 0,
+                   ctx->id, sb_now_us());
+}
+
+
+/* What is to come is of this stream. */
+
+static void
+ngx_http_sandbox_output_load(ngx_uint_t fd)
+{
+    ngx_http_sandbox_output_t  *o;
+
+    o = &ngx_http_sandbox_output;
+
+    o->fd = fd;
+    o->kept = ngx_http_sandbox_secret_begin(o->ctx, o->ctx->tails[fd],
+                                            o->piece);
+    o->len = o->kept;
+}
+
+
+static void
+ngx_http_sandbox_output_piece(ngx_uint_t last)
+{
+    size_t                      from, n;
     sb_frame_writer_t          *w;
     ngx_http_sandbox_ctx_t     *ctx;
     ngx_http_sandbox_output_t  *o;
@@ -163,20 +188,29 @@ ngx_http_sandbox_output_piece(void)
     o = &ngx_http_sandbox_output;
     w = &ngx_http_sandbox_output_writer;
 
-    if ((size_t) (w->end - w->pos) < o->len + 64) {
+    if (o->len == o->kept && !last) {
+        return;
+    }
 
-        ctx = o->ctx;
+    ctx = o->ctx;
+
+    n = ngx_http_sandbox_secret_end(ctx, &ctx->tails[o->fd], o->piece, o->len,
+                                    last, &from);
+
+    o->len = 0;
+    o->kept = 0;
+
+    if (n == 0) {
+        return;
+    }
+
+    if ((size_t) (w->end - w->pos) < n + 64) {
         ngx_http_sandbox_output_send();
-
-        sb_frame_begin(w, ngx_http_sandbox_output_frame,
-                       sizeof(ngx_http_sandbox_output_frame), SB_F_OUTPUT, 0, 0,
-                       ctx->id, sb_now_us());
+        ngx_http_sandbox_output_open(ctx);
     }
 
     sb_frame_put_u64(w, SB_T_STREAM, o->fd);
-    sb_frame_put(w, SB_T_DATA, sb_str(o->piece, o->len));
-
-    o->len = 0;
+    sb_frame_put(w, SB_T_DATA, sb_str(o->piece + from, n));
 }
 
 
@@ -208,11 +242,36 @@ ngx_http_sandbox_record_flush(ngx_http_sandbox_ctx_t *ctx)
         return;
     }
 
-    if (o->len) {
-        ngx_http_sandbox_output_piece();
-    }
-
+    ngx_http_sandbox_output_piece(0);
     ngx_http_sandbox_output_send();
 
     o->ctx = NULL;
+}
+
+
+void
+ngx_http_sandbox_record_last(ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_uint_t                  fd;
+    ngx_http_sandbox_output_t  *o;
+
+    o = &ngx_http_sandbox_output;
+
+    ngx_http_sandbox_record_flush(ctx);
+
+    for (fd = 0; fd < 2; fd++) {
+
+        if (ctx->tails[fd] == NULL
+            || ctx->tails[fd]->len == ctx->tails[fd]->shown)
+        {
+            continue;
+        }
+
+        ngx_http_sandbox_record_flush(o->ctx);
+
+        ngx_http_sandbox_output_open(ctx);
+        ngx_http_sandbox_output_load(fd);
+        ngx_http_sandbox_output_piece(1);
+        ngx_http_sandbox_record_flush(ctx);
+    }
 }

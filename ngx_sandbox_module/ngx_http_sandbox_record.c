@@ -7,14 +7,17 @@
 
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_secret.h"
 
 
 static void ngx_http_sandbox_open(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx, uint8_t type, uint8_t flags);
 static void ngx_http_sandbox_put(sb_frame_writer_t *w, uint16_t tag,
     ngx_str_t *value);
+static size_t ngx_http_sandbox_close(sb_frame_writer_t *w,
+    ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_put_stated(sb_frame_writer_t *w,
-    ngx_http_sandbox_loc_conf_t *lcf, uint16_t tag, ngx_str_t *value);
+    ngx_http_sandbox_ctx_t *ctx, uint16_t tag, ngx_str_t *value);
 static void ngx_http_sandbox_put_facts(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_put_files(sb_frame_writer_t *w,
@@ -48,16 +51,43 @@ ngx_http_sandbox_put(sb_frame_writer_t *w, uint16_t tag, ngx_str_t *value)
 }
 
 
-/* What a client has written: a credential in it is not kept. */
+/* The frame is whole: nothing leaves with a credential in it. */
+
+static size_t
+ngx_http_sandbox_close(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
+{
+    size_t  len;
+
+    len = sb_frame_end(w);
+
+    if (len) {
+        ngx_http_sandbox_secret_frame(ctx, ngx_http_sandbox_scratch, len);
+    }
+
+    return len;
+}
+
+
+/* A header that a client has written: nothing is kept of one with what looks
+ * like a token, or has been one. */
 
 static void
-ngx_http_sandbox_put_stated(sb_frame_writer_t *w,
-    ngx_http_sandbox_loc_conf_t *lcf, uint16_t tag, ngx_str_t *value)
+ngx_http_sandbox_put_stated(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx,
+    uint16_t tag, ngx_str_t *value)
 {
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
     static ngx_str_t  redacted = ngx_string("[redacted]");
 
-    ngx_http_sandbox_put(w, tag, ngx_http_sandbox_ours(lcf, value)
-                                 ? &redacted : value);
+    lcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_sandbox_module);
+
+    if (ngx_http_sandbox_ours(lcf, value)) {
+        ctx->redacted++;
+        ngx_http_sandbox_metric_add(REDACTED, 1);
+        value = &redacted;
+    }
+
+    ngx_http_sandbox_put(w, tag, value);
 }
 
 
@@ -134,24 +164,24 @@ ngx_http_sandbox_record_begin(ngx_http_request_t *r,
 
     path.data = (u_char *) ctx->route.path.data;
     path.len = ctx->route.path.len;
-    ngx_http_sandbox_put_stated(&w, lcf, SB_T_PATH, &path);
+    ngx_http_sandbox_put_stated(&w, ctx, SB_T_PATH, &path);
 
     ngx_http_sandbox_put(&w, SB_T_CLIENT, &r->connection->addr_text);
-    ngx_http_sandbox_put_stated(&w, lcf, SB_T_AGENT, &agent);
-    ngx_http_sandbox_put_stated(&w, lcf, SB_T_REQUEST_ID, &ctx->request_id);
-    ngx_http_sandbox_put_stated(&w, lcf, SB_T_ACTOR_TYPE, &ctx->actor_type);
-    ngx_http_sandbox_put_stated(&w, lcf, SB_T_ACTOR_ID, &ctx->actor_id);
-    ngx_http_sandbox_put_stated(&w, lcf, SB_T_THREAD, &ctx->thread);
-    ngx_http_sandbox_put_stated(&w, lcf, SB_T_RUN, &ctx->run);
-    ngx_http_sandbox_put_stated(&w, lcf, SB_T_CORRELATION, &ctx->correlation);
-    ngx_http_sandbox_put_stated(&w, lcf, SB_T_PARENT, &ctx->parent);
+    ngx_http_sandbox_put_stated(&w, ctx, SB_T_AGENT, &agent);
+    ngx_http_sandbox_put_stated(&w, ctx, SB_T_REQUEST_ID, &ctx->request_id);
+    ngx_http_sandbox_put_stated(&w, ctx, SB_T_ACTOR_TYPE, &ctx->actor_type);
+    ngx_http_sandbox_put_stated(&w, ctx, SB_T_ACTOR_ID, &ctx->actor_id);
+    ngx_http_sandbox_put_stated(&w, ctx, SB_T_THREAD, &ctx->thread);
+    ngx_http_sandbox_put_stated(&w, ctx, SB_T_RUN, &ctx->run);
+    ngx_http_sandbox_put_stated(&w, ctx, SB_T_CORRELATION, &ctx->correlation);
+    ngx_http_sandbox_put_stated(&w, ctx, SB_T_PARENT, &ctx->parent);
     ngx_http_sandbox_put(&w, SB_T_IDENTITY, &ctx->identity);
 
     if (ctx->facts && ctx->facts->reason == NULL && ctx->authenticated) {
         ngx_http_sandbox_put_facts(&w, ctx);
     }
 
-    len = sb_frame_end(&w);
+    len = ngx_http_sandbox_close(&w, ctx);
 
     if (len) {
         if (flags & SB_FF_STRICT
@@ -203,7 +233,7 @@ ngx_http_sandbox_record_facts(ngx_http_request_t *r,
     ngx_http_sandbox_put_text(&w, SB_T_TYPE, ctx->op->name);
     ngx_http_sandbox_put_facts(&w, ctx);
 
-    len = sb_frame_end(&w);
+    len = ngx_http_sandbox_close(&w, ctx);
     seq = len ? ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len, 0)
               : 0;
 
@@ -304,7 +334,7 @@ ngx_http_sandbox_record_command(ngx_http_sandbox_ctx_t *ctx)
     ngx_http_sandbox_open(&w, ctx, SB_F_FACTS, 0);
     ngx_http_sandbox_put(&w, SB_T_COMMAND_ID, &ctx->command_id);
     sb_frame_put_u64(&w, SB_T_UPSTREAM_STATUS, ctx->upstream_status);
-    len = sb_frame_end(&w);
+    len = ngx_http_sandbox_close(&w, ctx);
 
     /* END says it again */
     (void) ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len, 0);
@@ -339,7 +369,7 @@ ngx_http_sandbox_record_seen(ngx_http_sandbox_ctx_t *ctx)
         }
     }
 
-    len = sb_frame_end(&w);
+    len = ngx_http_sandbox_close(&w, ctx);
 
     if (len) {
         (void) ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len, 0);
@@ -369,7 +399,17 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     if (ctx->stream) {
         /* also when it was cut: the tail that had come */
         (void) sb_stream_finish(ctx->stream);
-        ngx_http_sandbox_record_flush(ctx);
+        ngx_http_sandbox_record_last(ctx);
+    }
+
+    if (ctx->facts && ctx->facts->redacted) {
+        ctx->redacted += ctx->facts->redacted;
+        ngx_http_sandbox_metric_add(REDACTED, ctx->facts->redacted);
+    }
+
+    if (ctx->answer_facts && ctx->answer_facts->redacted) {
+        ctx->redacted += ctx->answer_facts->redacted;
+        ngx_http_sandbox_metric_add(REDACTED, ctx->answer_facts->redacted);
     }
 
     if (ctx->tunnel && ctx->tunnel->pty) {
@@ -448,7 +488,13 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     ngx_http_sandbox_put_answer(&w, ctx);
 
-    len = sb_frame_end(&w);
+    len = ngx_http_sandbox_close(&w, ctx);
+
+    if (ctx->redacted && len) {
+        /* what was found in this frame is counted with it */
+        sb_frame_put_u64(&w, SB_T_REDACTED, ctx->redacted);
+        len = sb_frame_end(&w);
+    }
 
     if (len && ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len,
                                             NGX_HTTP_SANDBOX_QUEUE_MORE))
@@ -472,9 +518,13 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         sb_frame_put(&w, SB_T_NEW_SANDBOX, f->id);
     }
 
+    if (ctx->redacted) {
+        sb_frame_put_u64(&w, SB_T_REDACTED, ctx->redacted);
+    }
+
     sb_frame_put(&w, SB_T_RESULT, sb_lit("{\"details_lost\":true}"));
 
-    len = sb_frame_end(&w);
+    len = ngx_http_sandbox_close(&w, ctx);
 
     if (ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len,
                                      NGX_HTTP_SANDBOX_QUEUE_ALWAYS)
@@ -595,6 +645,7 @@ ngx_http_sandbox_put_answer(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
         && ctx->upstream_status < NGX_HTTP_BAD_REQUEST)
     {
         /* the address holds a signature: whoever has it needs no other key */
+        ctx->redacted++;
         sb_frame_put(w, SB_T_RESULT, sb_lit("{\"bypass\":\"signed\"}"));
         return;
     }
