@@ -32,6 +32,7 @@
 #define INDEX_PATHS        4096         /* of one record */
 #define INDEX_HEAD         (64 * 1024)  /* bytes of command, paths, summary */
 #define INDEX_READERS      8            /* connections kept for questions */
+#define INDEX_TYPES        16           /* lists of types that are merged */
 #define INDEX_TERMS        32           /* words and phrases of one q */
 
 enum {
@@ -272,6 +273,8 @@ typedef struct {
     bool       few;             /* the list leads, not the full text */
     sb_buf_t   match;
     int64_t    lo, hi;          /* positions, both inclusive */
+    int64_t    types[INDEX_TYPES];  /* one list for each, merged in order */
+    unsigned   ntypes;          /* 0: another index leads */
 } index_plan_t;
 
 index_rc_e index_plan(index_reader_t *r, const index_question_t *q,

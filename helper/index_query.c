@@ -354,11 +354,16 @@ index_types(index_choice_t *c, const history_filter_t *f)
                                                                           0)))
                    == SB_OK)
         {
+            if (n < INDEX_TYPES) {
+                c->p->types[n] = last;
+            }
+
             n++;
         }
     }
 
     c->rc = sqlite3_finalize(st);
+    c->p->ntypes = f->type.n && n > 1 && n <= INDEX_TYPES ? (unsigned) n : 0;
 
     if (f->type.n == 0) {
         if (n) {
@@ -712,6 +717,10 @@ index_plan(index_reader_t *r, const index_question_t *q, index_plan_t *p,
     }
 
     /* one by one costs far more for each than going through the stretch */
+    if (c.best != INT64_MAX) {
+        p->ntypes = 0;
+    }
+
     p->few = p->text && c.best <= INDEX_LEAD
              && (p->lo < 0 || p->hi == INT64_MAX
                  || (p->hi - p->lo) / INDEX_SPREAD > c.best);

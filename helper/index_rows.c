@@ -21,12 +21,29 @@ index_rows_of(index_reader_t *r, const index_plan_t *p, const char *text,
 {
     int            rc;
     sb_buf_t       sql = { .max = 512 * 1024 };
+    unsigned       i;
     const char    *order;
     sqlite3_stmt  *st;
 
     order = ascending ? "asc" : "desc";
 
-    if (text == NULL) {
+    if (text == NULL && p->ntypes && strncmp(columns, "o.pos,", 6) == 0) {
+
+        /* each type in the order of its index; SQLite merges them */
+
+        for (i = 0; i < p->ntypes; i++) {
+            (void) sb_buf_printf(&sql, "%sselect %s from ops o indexed by"
+                                 " ops_type cross join boxes b on b.id = o.box"
+                                 " where o.type = %" PRId64 " and"
+                                 " o.pos between ?1 and ?2%s",
+                                 i ? " union all " : "", columns, p->types[i],
+                                 p->where.data);
+        }
+
+        (void) sb_buf_printf(&sql, " order by 1 %s limit %" PRId64, order,
+                             limit);
+
+    } else if (text == NULL) {
         (void) sb_buf_printf(&sql, "select %s from ops o %s cross join boxes b"
                              " on b.id = o.box where o.pos between ?1 and ?2"
                              "%s order by o.pos %s limit %" PRId64, columns,

@@ -914,6 +914,63 @@ test_bounds(void **state)
 }
 
 
+/* Types that are too many to be sorted are merged in the order of the list. */
+static void
+test_types(void **state)
+{
+    bool              more;
+    char              id[16], why[100];
+    size_t            i, seen;
+    int64_t           last;
+    index_answer_t    a;
+    history_filter_t  f;
+    index_question_t  q = { .filter = &f, .limit = 400 };
+
+    (void) state;
+
+    file("s1");
+    sql("begin");
+
+    for (i = 0; i < 2400; i++) {
+        (void) snprintf(id, sizeof(id), "e%zu", i);
+        add(id, .type = i % 6 == 0 ? "command.execute"
+                        : i % 2 ? "file.read" : "file.write");
+    }
+
+    sql("commit");
+    sync_index();
+
+    history_filter_init(&f);
+    assert_int_equal(history_filter_set(&f, "type", "file.*", why, sizeof(why)),
+                     SB_OK);
+
+    for (unsigned way = 0; way < 2; way++) {
+        q.ascending = way;
+        q.has_before = q.has_after = false;
+        last = way ? 0 : INT64_MAX;
+        seen = 0;
+
+        do {
+            assert_int_equal(index_query(t.ix, &q, &a), INDEX_OK);
+
+            for (i = 0; i < a.n; i++, seen++) {
+                assert_true(way ? a.hits[i].cursor > last
+                                : a.hits[i].cursor < last);
+                last = a.hits[i].cursor;
+            }
+
+            q.has_before = !way;
+            q.has_after = way;
+            q.before = q.after = last;
+            more = a.more;
+            index_answer_free(&a);
+        } while (more);
+
+        assert_int_equal(seen, 2000);
+    }
+}
+
+
 /* A part of which few are left is made anew with these. */
 static void
 test_sparse(void **state)
@@ -1032,6 +1089,7 @@ main(void)
         with(test_copied),
         with(test_facets),
         with(test_bounds),
+        with(test_types),
         with(test_sparse),
         with(test_parts)
     };
