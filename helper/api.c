@@ -24,6 +24,7 @@ const ask_route_t  api_routes[] = {
       ask_box_output },
     { "GET", "sandboxes/{id}/operations/{op}/recording", SB_ROLE_VIEWER,
       ask_recording },
+    { "POST", "sandboxes/{id}/verify", SB_ROLE_VIEWER, ask_verify },
     { NULL, NULL, SB_ROLE_VIEWER, NULL }
 };
 

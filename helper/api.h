@@ -29,6 +29,7 @@ typedef struct {
     readers_t        *readers;          /* NULL with mode none */
     struct ask_boxes_s  *boxes;         /* ask_boxes.h */
     index_t          *index;            /* NULL with mode none */
+    const keys_t     *keys;             /* that heads are signed with; or NULL */
 
     pthread_mutex_t   lock;             /* what upstream said last */
     bool              asking;
@@ -74,5 +75,6 @@ ask_rc_e ask_box_output(ask_question_t *q);
 ask_rc_e ask_sandboxes(ask_question_t *q);
 ask_rc_e ask_overview(ask_question_t *q);
 ask_rc_e ask_recording(ask_question_t *q);
+ask_rc_e ask_verify(ask_question_t *q);
 
 #endif /* API_H_INCLUDED */

@@ -113,7 +113,7 @@ verify_why_begin(verify_ctx_t *c, const verify_entry_t *e, int64_t seq)
 {
     int64_t  mine, next;
 
-    if (!c->holes && c->seq && seq != c->seq + 1) {
+    if (!c->holes && seq != c->seq + 1) {
         return "reordered";
     }
 
@@ -149,8 +149,8 @@ verify_begin(verify_ctx_t *c, const verify_entry_t *e)
     rc = chain_content(c->db, &c->stmts, e->kind, e->event, &c->text, &seq);
 
     if (rc == SQLITE_NOTFOUND) {
-        return verify_fault(c, "removed",
-                            !c->holes && c->seq ? c->seq + 1 : 0, e->event);
+        return verify_fault(c, "removed", c->holes ? 0 : c->seq + 1,
+                            e->event);
     }
 
     if (rc != SQLITE_OK) {
@@ -563,6 +563,14 @@ verify_foreign(verify_ctx_t *c)
 {
     verify_rc_e  ok;
 
+    ok = verify_none(c, "select event_id from gateway_chain c where purged is"
+                     " not null and not exists(select 1 from gateway_chain p"
+                     " where p.n = c.purged and p.kind = 'purge') limit 1",
+                     "removed");
+    if (ok != VERIFY_OK) {
+        return ok;
+    }
+
     if (c->conf->allow_foreign) {
         if (verify_number(c->db, "select count(*) from history_events e where"
                           " not " VERIFY_KNOWN("e"), NULL, 0, &c->v->foreign)
@@ -698,6 +706,11 @@ verify_heads(verify_ctx_t *c)
 
     if (h.ok != VERIFY_OK) {
         return h.ok;
+    }
+
+    if (c->n == 0) {
+        /* nothing was ever recorded */
+        return VERIFY_OK;
     }
 
     if (c->v->head == 0) {

@@ -291,6 +291,7 @@ helper_run(helper_t *h)
 
     h->api.ask = h->ask;
     h->api.index = h->index;
+    h->api.keys = h->keys;
     h->server.ask = h->ask;
 
     log_line(LOG_INFO, "sandbox-helper %s keeps %s, listening on %s",

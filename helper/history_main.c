@@ -8,6 +8,7 @@
 #include "history_memory.h"
 #include "history_people.h"
 #include "history_text.h"
+#include "history_verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ static const char  history_main_help[] =
     "  output ID|SANDBOX/SEQ  what a command wrote, byte for byte\n"
     "  cast ID|SANDBOX/SEQ    a terminal, or what a command wrote, to be played\n"
     "  tail [-f] [SANDBOX]    the last operations, and new ones as they come\n"
+    "  verify SANDBOX         is it what was recorded?\n"
     "  --data DIR     data directory of the gateway (default:"
     " $SANDBOX_GATEWAY_DATA,\n"
     "                 else where sandbox-gateway keeps it)\n"
@@ -136,6 +138,12 @@ history_main(int argc, char **argv)
     where.data = values[MAIN_DATA].n ? values[MAIN_DATA].text[0] : NULL;
     where.history = values[MAIN_HISTORY].n ? values[MAIN_HISTORY].text[0]
                                            : NULL;
+
+    if (strcmp(name, "verify") == 0) {
+        return history_verify_run(values[MAIN_DATABASE].n
+                                      ? values[MAIN_DATABASE].text[0] : NULL,
+                                  &where, argc, argv);
+    }
 
     if (history_people_find(name)) {
         if (values[MAIN_DATABASE].n) {

@@ -1,0 +1,124 @@
+/* POST sandboxes/{id}/verify: is the history what was recorded? */
+
+#include "api.h"
+#include "chain_verify.h"
+#include "history_verify.h"
+#include "path.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+
+/* It reads a whole file: one at a time, the other threads answer the rest. */
+static atomic_bool  ask_verifying;
+
+
+static bool
+ask_verify_stop(void *data, int64_t entries)
+{
+    (void) entries;
+
+    return ask_over(data);
+}
+
+
+static ask_rc_e
+ask_verify_answer(ask_question_t *q, reader_t *r, const char *dir)
+{
+    char            path[4200];
+    api_t          *api;
+    sb_buf_t        out;
+    verify_t        v;
+    verify_rc_e     rc;
+    verify_conf_t   conf;
+
+    api = q->context;
+
+    (void) snprintf(path, sizeof(path), "%s/" HEADS_FILE,
+                    readers_base(api->readers));
+
+    memset(&conf, 0, sizeof(conf));
+    conf.dir = dir;
+    conf.heads = path;
+    conf.keys = api->keys;
+    conf.stop = ask_verify_stop;
+    conf.data = q;
+
+    rc = chain_verify(r->db, &conf, &v);
+
+    memset(&out, 0, sizeof(out));
+    out.max = 64 * 1024;
+
+    if (history_verify_json(&out, rc, &v) != SB_OK) {
+        sb_buf_free(&out);
+        return ASK_FAILED;
+    }
+
+    return ask_whole(q, 200, "application/json", &out);
+}
+
+
+ask_rc_e
+ask_verify(ask_question_t *q)
+{
+    char              dir[STORE_DIR_LEN];
+    api_t            *api;
+    ask_rc_e          rc;
+    reader_t         *r;
+    api_wait_t       *w;
+    history_error_t   err;
+
+    api = q->context;
+
+    if (api->readers == NULL) {
+        return ask_refuse(q, 404, "NOT_FOUND",
+                          "No history is kept here (sandbox_history none).");
+    }
+
+    if (q->state == NULL) {
+        q->state = calloc(1, sizeof(api_wait_t));
+        q->release = free;
+
+        if (q->state == NULL) {
+            return ASK_FAILED;
+        }
+    }
+
+    w = q->state;
+
+    if (!api_wait(q, w)) {
+        return ASK_AGAIN;
+    }
+
+    if (atomic_exchange(&ask_verifying, true)) {
+        return ask_refuse(q, 429, "GATEWAY_BUSY", "Another history is being"
+                          " verified; try again when that is done.");
+    }
+
+    sb_history_dir(dir, q->args[0]);
+
+    switch (reader_take(api->readers, dir, &r, &err)) {
+
+    case READER_OK:
+        /* as long as it takes, or until the one who asked leaves; in a
+         * transaction of its own */
+        r->until_us = 0;
+        (void) sqlite3_exec(r->db, "rollback", NULL, NULL, NULL);
+        rc = ask_verify_answer(q, r, dir);
+        reader_give(api->readers, r, true);
+        break;
+
+    case READER_MISSING:
+        rc = ask_refuse(q, 404, "NOT_FOUND",
+                        "There is no history of this sandbox.");
+        break;
+
+    default:
+        rc = ask_refuse(q, 503, "GATEWAY_RECORDER_UNAVAILABLE", err.message);
+    }
+
+    atomic_store(&ask_verifying, false);
+
+    return rc;
+}
