@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "history_pieces.h"
 #include "history_query.h"
 #include "store_place.h"
 
