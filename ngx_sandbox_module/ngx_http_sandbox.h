@@ -265,7 +265,7 @@ typedef struct {
                                                    comma; freed with the pool */
     ngx_uint_t                    results_dropped;
     struct ngx_http_sandbox_tail_s
-                                 *tails[2];     /* of stdout and stderr */
+                                 *tails[SB_STREAM_NOTE];    /* by stream */
     size_t                        redacted;     /* credentials not recorded */
     off_t                         output_dropped;
     off_t                         output_lost;

@@ -7,6 +7,7 @@
 
 
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_secret.h"
 
 
 /* of a note in the capture limit, beside its text; so many are free */
@@ -17,6 +18,7 @@
 struct ngx_http_sandbox_pty_s {
     sb_pty_t                  pty;
     ngx_uint_t                notes;
+    uint64_t                  next[SB_STREAM_NOTE];     /* offset, by stream */
 };
 
 
@@ -27,8 +29,12 @@ static void ngx_http_sandbox_pty_replay(void *data, uint64_t offset,
 static void ngx_http_sandbox_pty_input(void *data, const char *p, size_t n);
 static void ngx_http_sandbox_pty_note(void *data, char what, sb_str_t text);
 static size_t ngx_http_sandbox_pty_room(ngx_http_sandbox_ctx_t *ctx, size_t n);
-static void ngx_http_sandbox_pty_put(ngx_http_sandbox_ctx_t *ctx,
+static void ngx_http_sandbox_pty_text(ngx_http_sandbox_ctx_t *ctx,
     ngx_uint_t stream, uint64_t offset, const char *p, size_t n);
+static void ngx_http_sandbox_pty_rest(ngx_http_sandbox_ctx_t *ctx,
+    ngx_uint_t stream);
+static void ngx_http_sandbox_pty_put(ngx_http_sandbox_ctx_t *ctx,
+    ngx_uint_t stream, uint64_t offset, u_char *p, size_t n);
 static void ngx_http_sandbox_pty_send(void);
 
 
@@ -39,6 +45,8 @@ static size_t                   ngx_http_sandbox_pty_bytes;     /* of DATA */
 static sb_frame_writer_t        ngx_http_sandbox_pty_writer;
 static u_char                   ngx_http_sandbox_pty_frame[
                                     4 * NGX_HTTP_SANDBOX_PIECE];
+static u_char                   ngx_http_sandbox_pty_piece[
+                                    NGX_HTTP_SANDBOX_PIECE];
 
 
 static void
@@ -114,11 +122,17 @@ ngx_http_sandbox_pty_flush(ngx_http_sandbox_ctx_t *ctx)
 void
 ngx_http_sandbox_pty_end(ngx_http_sandbox_ctx_t *ctx)
 {
-    sb_pty_t  *pty;
+    sb_pty_t    *pty;
+    ngx_uint_t   stream;
 
     pty = &ctx->tunnel->pty->pty;
 
     sb_pty_end(pty);
+
+    for (stream = 0; stream < SB_STREAM_NOTE; stream++) {
+        ngx_http_sandbox_pty_rest(ctx, stream);
+    }
+
     ngx_http_sandbox_pty_flush(ctx);
 
     if (pty->keep == SB_PTY_HIDDEN && pty->echo.hidden_bytes) {
@@ -172,7 +186,7 @@ ngx_http_sandbox_pty_output(void *data, unsigned stream, uint64_t at,
 
     size = ngx_http_sandbox_pty_room(ctx, n);
 
-    ngx_http_sandbox_pty_put(ctx, stream, at, p, size);
+    ngx_http_sandbox_pty_text(ctx, stream, at, p, size);
 }
 
 
@@ -184,8 +198,12 @@ ngx_http_sandbox_pty_replay(void *data, uint64_t offset, const char *p,
 
     /* the helper knows what of it is new, and counts that */
 
-    ngx_http_sandbox_pty_put(ctx, SB_STREAM_REPLAY, offset, p,
-                             ngx_http_sandbox_pty_room(ctx, n));
+    if (offset != ctx->tunnel->pty->next[SB_STREAM_REPLAY]) {
+        ngx_http_sandbox_pty_rest(ctx, SB_STREAM_REPLAY);
+    }
+
+    ngx_http_sandbox_pty_text(ctx, SB_STREAM_REPLAY, offset, p,
+                              ngx_http_sandbox_pty_room(ctx, n));
 }
 
 
@@ -194,8 +212,8 @@ ngx_http_sandbox_pty_input(void *data, const char *p, size_t n)
 {
     ngx_http_sandbox_ctx_t *ctx = data;
 
-    ngx_http_sandbox_pty_put(ctx, SB_STREAM_INPUT, 0, p,
-                             ngx_http_sandbox_pty_room(ctx, n));
+    ngx_http_sandbox_pty_text(ctx, SB_STREAM_INPUT, 0, p,
+                              ngx_http_sandbox_pty_room(ctx, n));
 }
 
 
@@ -219,7 +237,13 @@ ngx_http_sandbox_pty_note(void *data, char what, sb_str_t text)
     note[0] = (u_char) what;
     ngx_memcpy(note + 1, text.data, n - 1);
 
-    ngx_http_sandbox_pty_put(ctx, SB_STREAM_NOTE, 0, (char *) note, n);
+    ngx_http_sandbox_secret_mask(ctx, note + 1, n - 1);
+
+    if (what == SB_PTY_COMMAND) {
+        ngx_http_sandbox_secret_named(ctx, note + 1, n - 1);
+    }
+
+    ngx_http_sandbox_pty_put(ctx, SB_STREAM_NOTE, 0, note, n);
 }
 
 
@@ -251,43 +275,93 @@ ngx_http_sandbox_pty_room(ngx_http_sandbox_ctx_t *ctx, size_t n)
 }
 
 
+/* The end of what has come is kept back while it may go on as a credential. */
+
 static void
-ngx_http_sandbox_pty_put(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t stream,
+ngx_http_sandbox_pty_text(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t stream,
     uint64_t offset, const char *p, size_t n)
 {
-    size_t              size;
+    size_t    kept, size, from;
+    u_char   *piece;
+
+    piece = ngx_http_sandbox_pty_piece;
+
+    for ( /* void */ ; n; n -= size, p += size, offset += size) {
+
+        kept = ngx_http_sandbox_secret_begin(ctx, ctx->tails[stream], piece);
+
+        size = ngx_min(n, NGX_HTTP_SANDBOX_PIECE - kept);
+        ngx_memcpy(piece + kept, p, size);
+
+        ctx->tunnel->pty->next[stream] = offset + size;
+
+        size = ngx_http_sandbox_secret_end(ctx, &ctx->tails[stream], piece,
+                                           kept + size, 0, &from);
+
+        ngx_http_sandbox_pty_put(ctx, stream, offset - kept + from,
+                                 piece + from, size);
+
+        size = ctx->tunnel->pty->next[stream] - offset;
+    }
+}
+
+
+static void
+ngx_http_sandbox_pty_rest(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t stream)
+{
+    size_t    kept, size, from;
+    u_char   *piece;
+
+    piece = ngx_http_sandbox_pty_piece;
+
+    kept = ngx_http_sandbox_secret_begin(ctx, ctx->tails[stream], piece);
+
+    if (kept) {
+        size = ngx_http_sandbox_secret_end(ctx, &ctx->tails[stream], piece,
+                                           kept, 1, &from);
+
+        ngx_http_sandbox_pty_put(ctx, stream,
+                              ctx->tunnel->pty->next[stream] - kept + from,
+                              piece + from, size);
+    }
+}
+
+
+static void
+ngx_http_sandbox_pty_put(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t stream,
+    uint64_t offset, u_char *p, size_t n)
+{
     sb_frame_writer_t  *w;
 
     w = &ngx_http_sandbox_pty_writer;
 
-    for ( /* void */ ; n; n -= size, p += size, offset += size) {
-
-        size = ngx_min(n, NGX_HTTP_SANDBOX_PIECE);
-
-        if (ngx_http_sandbox_pty_ctx != ctx
-            || (size_t) (w->end - w->pos) < size + 64)
-        {
-            if (ngx_http_sandbox_pty_ctx) {
-                ngx_http_sandbox_pty_send();
-            }
-
-            ngx_http_sandbox_pty_ctx = ctx;
-            ngx_http_sandbox_pty_bytes = 0;
-
-            sb_frame_begin(w, ngx_http_sandbox_pty_frame,
-                           sizeof(ngx_http_sandbox_pty_frame), SB_F_OUTPUT, 0,
-                           0, ctx->id, sb_now_us());
-        }
-
-        sb_frame_put_u64(w, SB_T_STREAM, stream);
-
-        if (stream != SB_STREAM_INPUT && stream != SB_STREAM_NOTE) {
-            sb_frame_put_u64(w, SB_T_OFFSET, offset);
-        }
-
-        sb_frame_put(w, SB_T_DATA, sb_str(p, size));
-        ngx_http_sandbox_pty_bytes += size;
+    if (n == 0) {
+        return;
     }
+
+    if (ngx_http_sandbox_pty_ctx != ctx
+        || (size_t) (w->end - w->pos) < n + 64)
+    {
+        if (ngx_http_sandbox_pty_ctx) {
+            ngx_http_sandbox_pty_send();
+        }
+
+        ngx_http_sandbox_pty_ctx = ctx;
+        ngx_http_sandbox_pty_bytes = 0;
+
+        sb_frame_begin(w, ngx_http_sandbox_pty_frame,
+                       sizeof(ngx_http_sandbox_pty_frame), SB_F_OUTPUT, 0,
+                       0, ctx->id, sb_now_us());
+    }
+
+    sb_frame_put_u64(w, SB_T_STREAM, stream);
+
+    if (stream != SB_STREAM_INPUT && stream != SB_STREAM_NOTE) {
+        sb_frame_put_u64(w, SB_T_OFFSET, offset);
+    }
+
+    sb_frame_put(w, SB_T_DATA, sb_str(p, n));
+    ngx_http_sandbox_pty_bytes += n;
 }
 
 

@@ -112,6 +112,13 @@ ngx_http_sandbox_secret_mask(ngx_http_sandbox_ctx_t *ctx, u_char *p, size_t n)
 
 
 void
+ngx_http_sandbox_secret_named(ngx_http_sandbox_ctx_t *ctx, u_char *p, size_t n)
+{
+    ngx_http_sandbox_secret_count(ctx, sb_secrets_named((char *) p, n));
+}
+
+
+void
 ngx_http_sandbox_secret_frame(ngx_http_sandbox_ctx_t *ctx, u_char *frame,
     size_t len)
 {

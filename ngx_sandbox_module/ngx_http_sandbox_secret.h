@@ -28,6 +28,9 @@ char *ngx_http_sandbox_secret_conf(ngx_conf_t *cf,
 /* Masks n bytes, or a finished frame, of an operation, and counts. */
 void ngx_http_sandbox_secret_mask(ngx_http_sandbox_ctx_t *ctx, u_char *p,
     size_t n);
+/* What a command calls a credential. */
+void ngx_http_sandbox_secret_named(ngx_http_sandbox_ctx_t *ctx, u_char *p,
+    size_t n);
 void ngx_http_sandbox_secret_frame(ngx_http_sandbox_ctx_t *ctx, u_char *frame,
     size_t len);
 

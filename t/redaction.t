@@ -199,6 +199,28 @@ is($e->{result}{redacted}, 4, 'counted');
 ok(index($json->decode(($up->requests)[-1]{body})->{command}, $named) == 0,
    'upstream gets the command as it was');
 
+# Terminals: pasted, and typed key by key, each shown before the next.
+
+my $ws = $t->websocket("$execd/pty/p/ws");
+is($ws->status, 101, 'a terminal');
+$ws->send(2, "\x00echo $ours\r");
+$ws->send(2, "\x00$_") for split //, "$ours $key\r";
+$ws->send(2, "\x00exit 0\r");
+
+my $shown = '';
+
+while (my $f = $ws->recv(5)) {
+    last if $f->{op} == 8;
+    $shown .= substr $f->{payload}, 1 if $f->{op} == 2;
+}
+
+ok(index($shown, "$ours $key") >= 0, 'the client sees all of it');
+$e = $t->record($ws->response);
+my $out = $t->history->output($e->{event_id}, 'stdout', 's1');
+is(length $out, length $shown, 'the record is as long') or diag($out);
+is(() = $out =~ /\Q$id\E\*{43}/g, $shown =~ s/\Q$ours\E//g, 'each masked');
+cmp_ok($e->{result}{redacted}, '>=', 3, 'and counted');
+
 # What agents print is theirs.
 
 my $printed = 'Authorization: Bearer ' . SandboxTest::random_text(12);
