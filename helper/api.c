@@ -11,6 +11,7 @@
  * it. */
 const ask_route_t  api_routes[] = {
     { "GET", "health", SB_ROLE_VIEWER, api_health },
+    { "GET", "live", SB_ROLE_VIEWER, ask_live },
     { "GET", "metrics", SB_ROLE_VIEWER, api_metrics },
     { "GET", "overview", SB_ROLE_VIEWER, ask_overview },
     { "GET", "operations", SB_ROLE_VIEWER, ask_operations },
@@ -25,8 +26,12 @@ const ask_route_t  api_routes[] = {
     { "GET", "sandboxes/{id}/operations/{op}/recording", SB_ROLE_VIEWER,
       ask_recording },
     { "POST", "sandboxes/{id}/verify", SB_ROLE_VIEWER, ask_verify },
+    { "GET", "sandboxes/{id}/live", SB_ROLE_VIEWER, ask_live_sandbox },
     { NULL, NULL, SB_ROLE_VIEWER, NULL }
 };
+
+
+const ask_handler_pt  api_streams[] = { ask_live, ask_live_sandbox, NULL };
 
 
 void

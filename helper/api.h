@@ -11,6 +11,7 @@
 #include "fetch.h"
 #include "index.h"
 #include "journal.h"
+#include "live.h"
 #include "options.h"
 #include "reader.h"
 
@@ -26,6 +27,7 @@ typedef struct {
     apply_t          *apply;
     fetch_t          *fetch;            /* or NULL */
     ask_t            *ask;
+    live_t           *live;             /* NULL with mode none */
     readers_t        *readers;          /* NULL with mode none */
     struct ask_boxes_s  *boxes;         /* ask_boxes.h */
     index_t          *index;            /* NULL with mode none */
@@ -39,6 +41,8 @@ typedef struct {
 } api_t;
 
 extern const ask_route_t  api_routes[];
+/* Of these, those that go on for ever. */
+extern const ask_handler_pt  api_streams[];
 
 void api_init(api_t *api, const options_t *o, journal_t *journal,
     apply_t *apply, fetch_t *fetch);
@@ -76,5 +80,8 @@ ask_rc_e ask_sandboxes(ask_question_t *q);
 ask_rc_e ask_overview(ask_question_t *q);
 ask_rc_e ask_recording(ask_question_t *q);
 ask_rc_e ask_verify(ask_question_t *q);
+/* ask_live.c */
+ask_rc_e ask_live(ask_question_t *q);
+ask_rc_e ask_live_sandbox(ask_question_t *q);
 
 #endif /* API_H_INCLUDED */

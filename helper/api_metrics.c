@@ -112,6 +112,7 @@ api_asks(sb_buf_t *b, ask_t *ask)
         { "helper_questions_total", "counter", "questions asked", n.asked },
         { "helper_questions_refused_total", "counter", "questions refused "
           "because too many were open", n.refused },
+        { "live_streams_limit", "gauge", "--live", n.stream_limit },
         { "connections_limit", "gauge", "connections of workers that are taken",
           SERVER_CONNS },
         { "upstream_requests_limit", "gauge", "of the helper's own that may "

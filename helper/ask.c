@@ -26,6 +26,7 @@ ask_new(const ask_route_t *routes, void *context, int wake_fd,
     a->context = context;
     a->wake_fd = wake_fd;
     a->limit = questions;
+    a->stream_limit = ASK_STREAMS;
     a->nthreads = threads < ASK_THREADS_MAX ? threads : ASK_THREADS_MAX;
     a->ready_last = &a->ready;
     a->pieces_last = &a->pieces;
@@ -37,6 +38,14 @@ ask_new(const ask_route_t *routes, void *context, int wake_fd,
     pthread_condattr_destroy(&attr);
 
     return a;
+}
+
+
+void
+ask_streams(ask_t *a, const ask_handler_pt *handlers, unsigned streams)
+{
+    a->stream_handlers = handlers;
+    a->stream_limit = streams;
 }
 
 
@@ -90,15 +99,9 @@ ask_destroy(ask_int_t *i)
 ask_int_t *
 ask_find(ask_t *a, uint64_t conn, uint64_t seq)
 {
-    ask_int_t  *i;
+    uint64_t  key[2] = { conn, seq };
 
-    for (i = a->all; i; i = i->next) {
-        if (i->conn == conn && i->seq == seq) {
-            return i;
-        }
-    }
-
-    return NULL;
+    return table_find(&a->table, key, sizeof(key));
 }
 
 
@@ -155,7 +158,11 @@ ask_credit(ask_t *a, uint64_t conn, const sb_frame_t *f)
         /* more than a window is never on its way */
         n = n < SB_ASK_WINDOW - i->window ? n : SB_ASK_WINDOW - i->window;
         i->window += (size_t) n;
-        ask_stir(a, i);
+
+        if (!i->deaf || i->hungry) {
+            i->hungry = false;
+            ask_stir(a, i);
+        }
     }
 
     pthread_mutex_unlock(&a->lock);
@@ -233,7 +240,15 @@ ask_finish(ask_int_t *i, ask_rc_e rc)
         i->next->prev = i->prev;
     }
 
-    a->open--;
+    table_remove(&a->table, &i->node);
+
+    if (i->stream) {
+        a->streams--;
+
+    } else {
+        a->open--;
+    }
+
     a->running--;
 
     pthread_mutex_unlock(&a->lock);
@@ -273,6 +288,10 @@ ask_run(ask_int_t *i)
         i->state = ASK_PARKED;
 
         if (i->wake_us) {
+            if (a->next_us == 0 || i->wake_us < a->next_us) {
+                a->next_us = i->wake_us;
+            }
+
             /* one that waits without a time, or for a later one, is told */
             pthread_cond_signal(&a->work);
         }
@@ -290,7 +309,16 @@ ask_times(ask_t *a)
     uint64_t    now, next;
     ask_int_t  *i;
 
-    now = 0;
+    if (a->next_us == 0) {
+        return 0;
+    }
+
+    now = ask_now();
+
+    if (now < a->next_us) {
+        return a->next_us;
+    }
+
     next = 0;
 
     for (i = a->all; i; i = i->next) {
@@ -299,8 +327,6 @@ ask_times(ask_t *a)
             continue;
         }
 
-        now = now ? now : ask_now();
-
         if (i->wake_us <= now) {
             ask_ready(a, i);
 
@@ -308,6 +334,8 @@ ask_times(ask_t *a)
             next = i->wake_us;
         }
     }
+
+    a->next_us = next;
 
     return next;
 }
@@ -411,6 +439,7 @@ ask_free(ask_t *a)
 
     while ((i = a->all) != NULL) {
         a->all = i->next;
+        table_remove(&a->table, &i->node);
         ask_destroy(i);
     }
 
@@ -419,6 +448,7 @@ ask_free(ask_t *a)
         free(p);
     }
 
+    table_free(&a->table);
     pthread_mutex_destroy(&a->lock);
     pthread_cond_destroy(&a->work);
     free(a);
@@ -435,5 +465,7 @@ ask_numbers(ask_t *a, ask_numbers_t *n)
     n->threads = a->nthreads;
     n->asked = a->asked;
     n->refused = a->refused;
+    n->streams = a->streams;
+    n->stream_limit = a->stream_limit;
     pthread_mutex_unlock(&a->lock);
 }

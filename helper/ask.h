@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #define ASK_QUESTIONS    256        /* open at once, of all workers */
+#define ASK_STREAMS      1024       /* live streams besides */
 #define ASK_THREADS      4
 #define ASK_THREADS_MAX  64
 #define ASK_ARGS         2          /* "{...}" in a pattern */
@@ -55,6 +56,7 @@ struct ask_question_s {
     sb_str_t         actor_id;
     sb_str_t         identity;
     sb_str_t         sandbox;
+    sb_str_t         event_id;      /* Last-Event-ID */
     sb_role_e        role;
     uid_t            peer;          /* user of the worker that asks */
     sb_str_t         args[ASK_ARGS];
@@ -73,6 +75,9 @@ struct ask_question_s {
  * without memory. */
 ask_t *ask_new(const ask_route_t *routes, void *context, int wake_fd,
     unsigned threads, unsigned questions);
+/* Before ask_start(): the answers of these handlers (ended by NULL) go on for
+ * ever; they do not count as questions, and that many may be open. */
+void ask_streams(ask_t *a, const ask_handler_pt *handlers, unsigned streams);
 bool ask_start(ask_t *a);
 /* Ends the threads; open questions are given up. */
 void ask_stop(ask_t *a);
@@ -119,6 +124,13 @@ size_t ask_room(ask_question_t *q);
 /* Appends to the answer, at most ask_room() bytes, and sends it off.  False
  * when they do not fit, there is no memory, or nobody wants it any more. */
 bool ask_write(ask_question_t *q, const void *p, size_t n);
+/*
+ * For answers that are written by another thread than the pool's, while the
+ * handler is not running, too: after ask_more() has said false, room that comes
+ * calls the handler; else it does not.  True: there is more room than `room`
+ * now.
+ */
+bool ask_more(ask_question_t *q, size_t room);
 /* A whole answer, of any length; takes the buffer.  Or an error in the API's
  * envelope.  Both return what the handler has to return. */
 ask_rc_e ask_whole(ask_question_t *q, unsigned status, const char *type,
@@ -141,6 +153,8 @@ typedef struct {
     unsigned  threads;
     uint64_t  asked;
     uint64_t  refused;      /* too many were open */
+    unsigned  streams;      /* open */
+    unsigned  stream_limit;
 } ask_numbers_t;
 
 void ask_numbers(ask_t *a, ask_numbers_t *n);

@@ -4,6 +4,7 @@
 #define ASK_INT_H_INCLUDED
 
 #include "ask.h"
+#include "table.h"
 
 typedef enum { ASK_READY = 0, ASK_RUNNING, ASK_PARKED } ask_state_e;
 
@@ -11,18 +12,22 @@ typedef struct ask_int_s  ask_int_t;
 
 /* One question; the text of the frame stands behind it. */
 struct ask_int_s {
+    table_node_t     node;
     ask_question_t   q;
     ask_t           *pool;
     ask_int_t       *prev, *next;       /* all */
     ask_int_t       *queue;             /* those that are ready */
-    uint64_t         conn;
+    uint64_t         conn;              /* with seq: the key */
     uint64_t         seq;
     ask_handler_pt   handler;
+    bool             stream;
 
     /* under the lock */
     ask_state_e      state;
     bool             again;             /* woken while it ran */
     bool             cancelled;
+    bool             deaf;              /* room alone does not call it ... */
+    bool             hungry;            /* ... unless it waits for that */
     size_t           window;            /* bytes that may be sent */
     uint64_t         wake_us;           /* 0: no time was asked for */
 
@@ -44,6 +49,8 @@ struct ask_s {
     void               *context;
     int                 wake_fd;
     unsigned            limit;
+    const ask_handler_pt  *stream_handlers;     /* or NULL */
+    unsigned            stream_limit;
 
     pthread_t           threads[ASK_THREADS_MAX];
     unsigned            nthreads;       /* wanted */
@@ -53,7 +60,10 @@ struct ask_s {
     pthread_cond_t      work;
     bool                stop;
     ask_int_t          *all;
+    table_t             table;          /* the same */
     unsigned            open;
+    unsigned            streams;
+    uint64_t            next_us;        /* no time comes before; 0: none */
     unsigned            running;
     ask_int_t          *ready, **ready_last;
     ask_piece_t        *pieces, **pieces_last;

@@ -192,6 +192,10 @@ ask_fields(ask_int_t *i, sb_str_t fields)
             q->role = ask_role(v);
             break;
 
+        case SB_T_EVENT_ID:
+            q->event_id = v;
+            break;
+
         case SB_T_COUNT:
             i->window = (size_t) sb_value_u64(v, 0);
             break;
@@ -211,15 +215,11 @@ ask_put(ask_t *a, uint64_t conn, uid_t peer, const sb_frame_t *f)
     ask_int_t          *i;
     const ask_route_t  *route;
 
+    const ask_handler_pt  *h;
+
     pthread_mutex_lock(&a->lock);
     a->asked++;
-    rc = a->open >= a->limit || a->stop ? SB_LIMIT : SB_OK;
-    a->refused += rc != SB_OK;
-
-    if (rc == SB_OK && ask_find(a, conn, f->seq)) {
-        rc = SB_ERROR;
-    }
-
+    rc = ask_find(a, conn, f->seq) ? SB_ERROR : SB_OK;
     pthread_mutex_unlock(&a->lock);
 
     if (rc != SB_OK) {
@@ -252,6 +252,16 @@ ask_put(ask_t *a, uint64_t conn, uid_t peer, const sb_frame_t *f)
 
     if (route == NULL || i->q.role < route->role) {
 
+        pthread_mutex_lock(&a->lock);
+        rc = a->open >= a->limit ? SB_LIMIT : SB_OK;
+        a->refused += rc != SB_OK;
+        pthread_mutex_unlock(&a->lock);
+
+        if (rc != SB_OK) {
+            free(i);
+            return rc;
+        }
+
         if (route) {
             rc = ask_answer(a, conn, f->seq, 403, "GATEWAY_FORBIDDEN",
                             route->role == SB_ROLE_ADMIN
@@ -276,7 +286,22 @@ ask_put(ask_t *a, uint64_t conn, uid_t peer, const sb_frame_t *f)
 
     i->handler = route->handler;
 
+    for (h = a->stream_handlers; h && *h; h++) {
+        i->stream = i->stream || *h == route->handler;
+    }
+
     pthread_mutex_lock(&a->lock);
+
+    rc = a->stop || (i->stream ? a->streams >= a->stream_limit
+                               : a->open >= a->limit)
+         ? SB_LIMIT : table_add(&a->table, &i->node, &i->conn, 16);
+
+    if (rc != SB_OK) {
+        a->refused++;
+        pthread_mutex_unlock(&a->lock);
+        free(i);
+        return rc;
+    }
 
     i->next = a->all;
 
@@ -285,7 +310,14 @@ ask_put(ask_t *a, uint64_t conn, uid_t peer, const sb_frame_t *f)
     }
 
     a->all = i;
-    a->open++;
+
+    if (i->stream) {
+        a->streams++;
+
+    } else {
+        a->open++;
+    }
+
     ask_ready(a, i);
 
     pthread_mutex_unlock(&a->lock);

@@ -82,6 +82,21 @@ ask_room(ask_question_t *q)
 
 
 bool
+ask_more(ask_question_t *q, size_t room)
+{
+    bool  more;
+
+    pthread_mutex_lock(&q->in->pool->lock);
+    more = !q->in->cancelled && q->in->window > room;
+    q->in->deaf = true;
+    q->in->hungry = !more;
+    pthread_mutex_unlock(&q->in->pool->lock);
+
+    return more;
+}
+
+
+bool
 ask_write(ask_question_t *q, const void *p, size_t n)
 {
     size_t       part;

@@ -143,12 +143,16 @@ conn_flush(conn_t *c)
     c->out.len = 0;
     c->out_sent = 0;
 
+    if (c->out.cap > CONN_OUT_KEEP) {
+        sb_buf_free(&c->out);
+    }
+
     return true;
 }
 
 
 bool
-conn_send(conn_t *c, const void *p, size_t n)
+conn_queue(conn_t *c, const void *p, size_t n)
 {
     if (c->out_sent && c->out.len + n > c->out.max) {
         c->out.len -= c->out_sent;
@@ -156,5 +160,12 @@ conn_send(conn_t *c, const void *p, size_t n)
         c->out_sent = 0;
     }
 
-    return sb_buf_add(&c->out, p, n) == SB_OK && conn_flush(c);
+    return sb_buf_add(&c->out, p, n) == SB_OK;
+}
+
+
+bool
+conn_send(conn_t *c, const void *p, size_t n)
+{
+    return conn_queue(c, p, n) && conn_flush(c);
 }

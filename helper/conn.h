@@ -11,6 +11,9 @@
 #define CONN_IN_MIN   (64 * 1024)
 #define CONN_IN_MAX   (SB_FRAME_MAX + 64 * 1024)
 #define CONN_OUT_MAX  (4 * 1024 * 1024)
+/* Of a bulk connection: as many windows as may be open. */
+#define CONN_BULK_MAX (64 * 1024 * 1024)
+#define CONN_OUT_KEEP (1024 * 1024)     /* kept when all is sent */
 
 typedef struct conn_s  conn_t;
 
@@ -58,6 +61,8 @@ bool conn_room(conn_t *c, size_t n);
 /* Queues bytes and sends what goes at once; false: the peer is gone, or it
  * does not read and its queue is full. */
 bool conn_send(conn_t *c, const void *p, size_t n);
+/* Queues bytes; conn_flush() sends them. */
+bool conn_queue(conn_t *c, const void *p, size_t n);
 bool conn_flush(conn_t *c);
 static inline bool
 conn_blocked(const conn_t *c)

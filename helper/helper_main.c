@@ -280,10 +280,22 @@ helper_run(helper_t *h)
         if (h->api.readers == NULL || h->api.boxes == NULL) {
             return helper_fail("no memory");
         }
+
+        h->api.live = live_new(h->journal, h->api.readers);
+
+        if (h->api.live == NULL || !live_start(h->api.live)) {
+            return helper_fail("cannot start a thread");
+        }
+
+        h->server.live = h->api.live;
     }
 
     h->ask = ask_new(api_routes, &h->api, h->server.ask_fd,
                      h->options.question_threads, h->options.questions);
+
+    if (h->ask) {
+        ask_streams(h->ask, api_streams, h->options.streams);
+    }
 
     if (h->ask == NULL || !ask_start(h->ask)) {
         return helper_fail("cannot start a thread");
@@ -312,6 +324,7 @@ helper_close(helper_t *h)
 {
     /* they read what is closed below */
     ask_stop(h->ask);
+    live_stop(h->api.live);
 
     if (h->apply && !apply_stop(h->apply)) {
         log_line(LOG_WARN, "some records are in the journal only; they will "
@@ -320,6 +333,7 @@ helper_close(helper_t *h)
 
     index_stop(h->index);
     ask_free(h->ask);
+    live_free(h->api.live);
     readers_free(h->api.readers);
     ask_boxes_free(h->api.boxes);
     fetch_stop(h->fetch);

@@ -423,6 +423,19 @@ journal_sync(journal_t *j)
 }
 
 
+uint64_t
+journal_oldest(journal_t *j)
+{
+    uint64_t  cursor;
+
+    pthread_mutex_lock(&j->lock);
+    cursor = j->nsegments ? j->segments[0].base : j->tail.cursor + 1;
+    pthread_mutex_unlock(&j->lock);
+
+    return cursor;
+}
+
+
 journal_pos_t
 journal_tail(journal_t *j)
 {

@@ -34,6 +34,7 @@ static const char  options_help[] =
     "  --follow SECONDS      how long commands are followed that outlive their\n"
     "                        request (600)\n"
     "  --questions N         of the console API that may be open at once (256)\n"
+    "  --live N              live streams that may be open besides (1024)\n"
     "  --question-threads N  threads that answer them (4)\n"
     "  --lag SECONDS         how far history files may be behind the traffic (5)\n"
     "  --stop SECONDS        how long stopping may take; the rest stays in the\n"
@@ -63,7 +64,8 @@ static const char  options_help[] =
 enum {
     OPT_DATA = 256, OPT_HISTORY, OPT_SOCKET, OPT_SOCKET_MODE,
     OPT_SOCKET_GROUP, OPT_PEER, OPT_USER, OPT_SYNC, OPT_MODE, OPT_UPSTREAM,
-    OPT_KEY, OPT_FOLLOW, OPT_LAG, OPT_STOP, OPT_QUESTIONS, OPT_QUESTION_THREADS, OPT_TTL,
+    OPT_KEY, OPT_FOLLOW, OPT_LAG, OPT_STOP, OPT_QUESTIONS, OPT_LIVE,
+    OPT_QUESTION_THREADS, OPT_TTL,
     OPT_SIZE, OPT_TOTAL, OPT_KEEP, OPT_OVERFLOW, OPT_ON_DELETE, OPT_HOLD,
     OPT_CLOCK, OPT_EXEC,
     OPT_READY, OPT_LOG, OPT_VERSION, OPT_HELP
@@ -83,6 +85,7 @@ static const struct option  options_long[] = {
     { "api-key-file", required_argument, NULL, OPT_KEY },
     { "follow", required_argument, NULL, OPT_FOLLOW },
     { "questions", required_argument, NULL, OPT_QUESTIONS },
+    { "live", required_argument, NULL, OPT_LIVE },
     { "question-threads", required_argument, NULL, OPT_QUESTION_THREADS },
     { "lag", required_argument, NULL, OPT_LAG },
     { "stop", required_argument, NULL, OPT_STOP },
@@ -420,6 +423,14 @@ options_one(options_t *o, int c, const char *v)
         o->questions = (unsigned) n;
         break;
 
+    case OPT_LIVE:
+        if (!options_number(v, 10, 65536, &n) || n == 0) {
+            return options_bad("--live", v, "give a number of 1 to 65536");
+        }
+
+        o->streams = (unsigned) n;
+        break;
+
     case OPT_QUESTION_THREADS:
         if (!options_number(v, 10, ASK_THREADS_MAX, &n) || n == 0) {
             return options_bad("--question-threads", v, "give a number of 1 to "
@@ -503,6 +514,7 @@ options_read(options_t *o, int argc, char **argv)
     o->ready_fd = -1;
     retain_defaults(&o->limits);
     o->questions = ASK_QUESTIONS;
+    o->streams = ASK_STREAMS;
     o->question_threads = ASK_THREADS;
 
     while ((c = getopt_long(argc, argv, "", options_long, NULL)) != -1) {

@@ -32,6 +32,7 @@ typedef struct {
     uint64_t     stop_us;
     bool         exec;
     unsigned     questions;         /* of the console API, open at once */
+    unsigned     streams;           /* live ones, besides */
     unsigned     question_threads;
     retain_conf_t  limits;      /* of history files */
     int          ready_fd;      /* -1: none */

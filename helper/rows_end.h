@@ -37,6 +37,9 @@ const sb_op_t *rows_known(sb_str_t type);
 sb_str_t rows_status(const facts_t *t);
 /* request_json. */
 sb_str_t rows_request(const facts_t *t);
+/* change_type of a file operation: "write" of "file.write", "list" of
+ * "isolated.dir.list". */
+sb_str_t rows_change_type(sb_str_t type);
 /* Did upstream answer in a way that shows nothing of the sandbox (404 ...)? */
 bool rows_refused(const facts_t *t);
 

@@ -69,8 +69,7 @@ rows_command(store_db_t *db, rows_op_t *op, const facts_t *t,
 }
 
 
-/* "write" of "file.write", "list" of "isolated.dir.list". */
-static sb_str_t
+sb_str_t
 rows_change_type(sb_str_t type)
 {
     size_t  i;

@@ -11,6 +11,7 @@
 #include "fetch.h"
 #include "inflight.h"
 #include "journal.h"
+#include "live.h"
 #include "options.h"
 
 #define SERVER_CONNS    1024
@@ -29,6 +30,7 @@ typedef struct {
     journal_t        *journal;      /* NULL with mode none */
     inflight_t       *inflight;
     apply_t          *apply;        /* NULL with mode none */
+    live_t           *live;         /* the same */
     uid_t             uid;          /* our own */
 } server_conf_t;
 

@@ -83,6 +83,7 @@ server_hello(server_t *s, conn_t *c, const sb_frame_t *f)
     }
 
     c->bulk = sb_eq(role, sb_lit("bulk"));
+    c->out.max = c->bulk ? CONN_BULK_MAX : CONN_OUT_MAX;
 
     /* what its old connection sent in this very round counts */
     server_append(s);
@@ -246,12 +247,25 @@ server_answered(server_t *s)
 
         for (c = s->conns; c; c = c->next) {
             if (c->id == p->conn) {
-                server_send(s, c, p->frame, p->len);
+                /* many go out together */
+                if (!c->dead && (!conn_queue(c, p->frame, p->len)
+                                 || (c->out.len - c->out_sent > CONN_OUT_KEEP
+                                     && !conn_flush(c))))
+                {
+                    c->dead = true;
+                }
+
                 break;
             }
         }
 
         free(p);
+    }
+
+    for (c = s->conns; c; c = c->next) {
+        if (!c->dead && conn_blocked(c) && !conn_flush(c)) {
+            c->dead = true;
+        }
     }
 }
 
@@ -540,6 +554,7 @@ server_append(server_t *s)
             }
 
             apply_wake(s->conf->apply);
+            live_wake(s->conf->live);
         }
 
         s->nitems = 0;
@@ -660,6 +675,7 @@ server_ends(server_t *s)
 
     if (n) {
         apply_wake(s->conf->apply);
+        live_wake(s->conf->live);
     }
 }
 

@@ -58,6 +58,13 @@
       "records that wait for these files")                                   \
     X(HANDLES, gauge, "history_handles", "open history files")               \
     X(HANDLES_MAX, gauge, "history_handles_max", "files kept open at most")  \
+    X(LIVE_SUBSCRIBERS, gauge, "live_streams", "live streams that are open") \
+    X(LIVE_EVENTS, counter, "live_events_total",                             \
+      "events made for them")                                                \
+    X(LIVE_BEHIND, counter, "live_behind_total",                             \
+      "times a stream fell behind what is kept in memory")                   \
+    X(LIVE_RESETS, counter, "live_resets_total",                             \
+      "times what a stream missed was not kept any more")                    \
     X(UNTIDY, gauge, "history_unfolded_logs",                                \
       "files whose write-ahead log is not in the database yet")              \
     X(WAL_MAX_BYTES, gauge, "history_wal_max_bytes",                         \

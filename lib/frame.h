@@ -83,6 +83,8 @@ typedef enum {
     SB_T_CONTENT_TYPE = 14,
     SB_T_ALLOW = 15,        /* ANSWER 405: methods, as the header has them */
 
+    SB_T_EVENT_ID = 16,     /* ASK: Last-Event-ID */
+
     SB_T_TYPE = 20,         /* text: operation name; FACTS may refine it */
     SB_T_SANDBOX = 21,      /* text: sandbox id; absent: _gateway */
     SB_T_PORT = 22,         /* u64 */

@@ -96,6 +96,7 @@ typedef struct {
     ngx_str_t         api_key_file;
 
     ngx_uint_t        questions;        /* sandbox_api_questions, per worker */
+    ngx_uint_t        live_limit;       /* sandbox_live_limit, per worker */
     ngx_uint_t        locations;        /* with sandbox on */
     ngx_uint_t        apis;             /* with sandbox_console_api */
     ngx_uint_t        peer_upstreams;   /* upstream blocks whose balancer is

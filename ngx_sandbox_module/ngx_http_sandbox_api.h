@@ -60,13 +60,16 @@ struct ngx_http_sandbox_api_s {
     ngx_str_t                     prefix;   /* goes before it */
     ngx_http_sandbox_api_pt       alone;    /* answers when the helper does
                                                not; NULL: 503 */
-    u_char                       *fill;     /* what has come */
+    u_char                       *fill;     /* what has come (of a stream: only
+                                               while there is something) */
     u_char                       *flight;   /* what is being sent */
     size_t                        fill_len;
     size_t                        size;     /* of both */
     ngx_buf_t                    *buf;
     unsigned                      headed:1;
     unsigned                      live:1;   /* may end at any time */
+    unsigned                      whole:2;  /* newlines that the stream ends
+                                               with: 2, no event is cut */
     unsigned                      last:1;   /* all of it has come */
 
     /* among those who wait for the same thing */
@@ -99,6 +102,9 @@ ngx_http_sandbox_api_t *ngx_http_sandbox_api_get(ngx_http_request_t *r);
 /* ngx_http_sandbox_api_answer.c */
 /* Handler: the helper answers; its answer streams through. */
 ngx_int_t ngx_http_sandbox_api_ask(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a);
+/* Handler: the same, for a stream that goes on for ever. */
+ngx_int_t ngx_http_sandbox_api_live(ngx_http_request_t *r,
     ngx_http_sandbox_api_t *a);
 /* Fills the question that a request is. */
 void ngx_http_sandbox_api_question(ngx_http_sandbox_api_t *a,

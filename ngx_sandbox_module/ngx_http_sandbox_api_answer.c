@@ -9,7 +9,15 @@
 
 
 #include "ngx_http_sandbox_api.h"
+#include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
+
+
+/* silence of a live stream that is believed, ms */
+#define NGX_HTTP_SANDBOX_API_LIFE  60000
+
+/* the end of one: when its reader shall come back, ms */
+#define NGX_HTTP_SANDBOX_API_RETRY  "retry: 250\n\n"
 
 
 static void ngx_http_sandbox_api_piece(ngx_http_sandbox_ask_t *ask,
@@ -19,6 +27,10 @@ static void ngx_http_sandbox_api_gone(ngx_http_sandbox_ask_t *ask,
 static void ngx_http_sandbox_api_leaving(ngx_http_sandbox_ask_t *ask);
 static ngx_int_t ngx_http_sandbox_api_header(ngx_http_sandbox_api_t *a,
     ngx_http_sandbox_piece_t *p);
+static ngx_int_t ngx_http_sandbox_api_plain(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sandbox_api_keep_stream(ngx_http_sandbox_api_t *a,
+    u_char *data, size_t len);
+static void ngx_http_sandbox_api_end(ngx_http_sandbox_api_t *a);
 static ngx_int_t ngx_http_sandbox_api_keep(ngx_http_sandbox_api_t *a,
     ngx_http_sandbox_piece_t *p);
 static void ngx_http_sandbox_api_flow(ngx_http_sandbox_api_t *a);
@@ -31,6 +43,9 @@ void
 ngx_http_sandbox_api_question(ngx_http_sandbox_api_t *a,
     ngx_http_sandbox_question_t *q)
 {
+    ngx_uint_t           i;
+    ngx_list_part_t     *part;
+    ngx_table_elt_t     *h;
     ngx_http_request_t  *r;
 
     r = a->request;
@@ -51,6 +66,19 @@ ngx_http_sandbox_api_question(ngx_http_sandbox_api_t *a,
     q->actor_id = a->actor_id;
     q->identity = a->identity;
     q->role = a->token ? a->token->role : SB_ROLE_VIEWER;
+
+    if (a->ask.stream) {
+        ngx_http_sandbox_each_header(r, part, h, i) {
+
+            if (h[i].key.len == sizeof("last-event-id") - 1
+                && ngx_strncmp(h[i].lowcase_key, "last-event-id",
+                               sizeof("last-event-id") - 1)
+                   == 0)
+            {
+                q->event_id = h[i].value;
+            }
+        }
+    }
 
     if (a->path.len > sizeof("sandboxes/") - 1
         && ngx_strncmp(a->path.data, "sandboxes/", sizeof("sandboxes/") - 1)
@@ -115,6 +143,23 @@ ngx_http_sandbox_api_ask(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
     r->main->count++;
 
     return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_api_live(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
+{
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    a->ask.stream = 1;
+    a->whole = 2;
+
+    /* a sign of life comes every 15 s */
+    a->ask.timeout = ngx_max(lcf->api_timeout, NGX_HTTP_SANDBOX_API_LIFE);
+
+    return ngx_http_sandbox_api_ask(r, a);
 }
 
 
@@ -201,6 +246,10 @@ ngx_http_sandbox_api_header(ngx_http_sandbox_api_t *a,
         r->headers_out.content_length_n = a->prefix.len + p->len;
     }
 
+    if (a->live && ngx_http_sandbox_api_plain(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     if (ngx_http_sandbox_api_headers(r) != NGX_OK
         || (p->allow.len
             && ngx_http_sandbox_add_header(r, "Allow", (char *) allow,
@@ -216,6 +265,89 @@ ngx_http_sandbox_api_header(ngx_http_sandbox_api_t *a,
 }
 
 
+/* Nobody may hold a live stream back: neither proxies in front of us nor our
+ * own compression, which leaves alone what has an encoding; this one is in no
+ * list of headers and so is not told. */
+
+static ngx_int_t
+ngx_http_sandbox_api_plain(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_pcalloc(r->pool, sizeof(ngx_table_elt_t));
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_str_set(&h->key, "Content-Encoding");
+    ngx_str_set(&h->value, "identity");
+
+    r->headers_out.content_encoding = h;
+
+    return ngx_http_sandbox_add_header(r, "X-Accel-Buffering", "no", 2);
+}
+
+
+/*
+ * A stream is silent most of the time, and there are many: it has memory only
+ * for what has come and is not sent.
+ */
+
+static ngx_int_t
+ngx_http_sandbox_api_keep_stream(ngx_http_sandbox_api_t *a, u_char *data,
+    size_t len)
+{
+    u_char              *p;
+    ngx_http_request_t  *r;
+
+    r = a->request;
+
+    if (a->buf == NULL) {
+        a->buf = ngx_calloc_buf(r->pool);
+
+        if (a->buf == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (len == 0) {
+        return NGX_OK;
+    }
+
+    if (a->fill_len + len > NGX_HTTP_SANDBOX_ASK_STREAM
+                            + sizeof(NGX_HTTP_SANDBOX_API_RETRY))
+    {
+        return NGX_ERROR;
+    }
+
+    p = ngx_alloc(a->fill_len + len, r->connection->log);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (a->fill) {
+        ngx_memcpy(p, a->fill, a->fill_len);
+        ngx_free(a->fill);
+    }
+
+    ngx_memcpy(p + a->fill_len, data, len);
+    a->fill = p;
+    a->fill_len += len;
+
+    if (data[len - 1] != '\n') {
+        a->whole = 0;
+
+    } else if (len > 1 ? data[len - 2] == '\n' : a->whole != 0) {
+        a->whole = 2;
+
+    } else {
+        a->whole = 1;
+    }
+
+    return NGX_OK;
+}
+
+
 /* Keeps a piece until it is sent. */
 
 static ngx_int_t
@@ -225,6 +357,10 @@ ngx_http_sandbox_api_keep(ngx_http_sandbox_api_t *a,
     ngx_http_request_t  *r;
 
     r = a->request;
+
+    if (a->ask.stream) {
+        return ngx_http_sandbox_api_keep_stream(a, p->data, p->len);
+    }
 
     if (a->buf == NULL) {
 
@@ -278,6 +414,12 @@ ngx_http_sandbox_api_flow(ngx_http_sandbox_api_t *a)
 
         n = a->fill_len;
         p = a->fill;
+
+        if (a->ask.stream && a->flight) {
+            ngx_free(a->flight);
+            a->flight = NULL;
+        }
+
         a->fill = a->flight;
         a->flight = p;
         a->fill_len = 0;
@@ -311,6 +453,11 @@ ngx_http_sandbox_api_flow(ngx_http_sandbox_api_t *a)
         }
 
         ngx_http_sandbox_ask_credit(&a->ask, n);
+    }
+
+    if (a->ask.stream && b->pos == b->last && a->flight) {
+        ngx_free(a->flight);
+        a->flight = NULL;
     }
 
     if (b->pos != b->last && ngx_http_sandbox_api_flush(a) != NGX_OK) {
@@ -401,6 +548,12 @@ ngx_http_sandbox_api_gone(ngx_http_sandbox_ask_t *ask, ngx_int_t rc)
 
     a = ask->data;
 
+    if (a->headed && a->live) {
+        ngx_http_set_log_request(a->request->connection->log, a->request);
+        ngx_http_sandbox_api_end(a);
+        return;
+    }
+
     if (a->headed) {
         ngx_http_sandbox_api_cut(a);
         return;
@@ -487,7 +640,33 @@ ngx_http_sandbox_api_leaving(ngx_http_sandbox_ask_t *ask)
     ngx_http_set_log_request(a->request->connection->log, a->request);
 
     ngx_http_sandbox_ask_cancel(ask);
+    ngx_http_sandbox_api_end(a);
+}
+
+
+/* Ends a live stream well; its reader shall come back soon.  Behind half an
+ * event no more is said, or it would pass for a whole one. */
+
+static void
+ngx_http_sandbox_api_end(ngx_http_sandbox_api_t *a)
+{
+    static u_char  retry[] = NGX_HTTP_SANDBOX_API_RETRY;
+
     a->last = 1;
+
+    if (a->ask.stream && a->whole == 2
+        && ngx_http_sandbox_api_keep_stream(a, retry, sizeof(retry) - 1)
+           != NGX_OK)
+    {
+        ngx_http_sandbox_api_finalize(a, NGX_ERROR);
+        return;
+    }
+
+    if (a->buf == NULL) {
+        ngx_http_sandbox_api_finalize(a, ngx_http_send_special(a->request,
+                                                               NGX_HTTP_LAST));
+        return;
+    }
 
     ngx_http_sandbox_api_flow(a);
 }

@@ -14,6 +14,12 @@ ngx_http_sandbox_api_route_t  ngx_http_sandbox_api_routes[] = {
     { "GET", "metrics", SB_ROLE_VIEWER, 0,
       ngx_http_sandbox_api_metrics },
 
+    { "GET", "live", SB_ROLE_VIEWER, 0,
+      ngx_http_sandbox_api_live },
+
+    { "GET", "sandboxes/{id}/live", SB_ROLE_VIEWER, 0,
+      ngx_http_sandbox_api_live },
+
     { "POST", "sandboxes/{id}/ports/{port}", SB_ROLE_OPERATOR, 0,
       ngx_http_sandbox_port_api },
 

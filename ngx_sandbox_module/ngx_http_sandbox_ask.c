@@ -11,12 +11,18 @@
 /* room of the bulk connection that is left for CREDIT and CANCEL */
 #define NGX_HTTP_SANDBOX_ASK_SPARE  16384
 
+/* lists that questions are found in by their numbers */
+#define NGX_HTTP_SANDBOX_ASK_SLOTS  256
+
 
 typedef struct {
     ngx_http_sandbox_link_t  *bulk;
     ngx_queue_t               open;
+    ngx_queue_t               slots[NGX_HTTP_SANDBOX_ASK_SLOTS];
     ngx_uint_t                n;
     ngx_uint_t                limit;
+    ngx_uint_t                streams;
+    ngx_uint_t                stream_limit;
     uint64_t                  seq;
     ngx_event_t               tick;     /* non-cancelable */
     ngx_event_t               broken;   /* the link cannot be written */
@@ -24,6 +30,9 @@ typedef struct {
 } ngx_http_sandbox_asks_t;
 
 
+static ngx_queue_t *ngx_http_sandbox_ask_slot(uint64_t seq);
+static void ngx_http_sandbox_ask_count(ngx_http_sandbox_ask_t *ask,
+    ngx_int_t n);
 static void ngx_http_sandbox_ask_close(ngx_http_sandbox_ask_t *ask);
 static void ngx_http_sandbox_ask_put(sb_frame_writer_t *w, uint16_t tag,
     ngx_str_t *value);
@@ -42,11 +51,19 @@ static const char  *ngx_http_sandbox_ask_roles[] = {
 
 void
 ngx_http_sandbox_ask_init(ngx_http_sandbox_link_t *bulk, ngx_uint_t limit,
-    ngx_log_t *log)
+    ngx_uint_t stream_limit, ngx_log_t *log)
 {
+    ngx_uint_t  i;
+
     ngx_memzero(&asks, sizeof(ngx_http_sandbox_asks_t));
 
     ngx_queue_init(&asks.open);
+
+    for (i = 0; i < NGX_HTTP_SANDBOX_ASK_SLOTS; i++) {
+        ngx_queue_init(&asks.slots[i]);
+    }
+
+    asks.stream_limit = stream_limit;
     asks.bulk = bulk;
     asks.limit = limit;
     asks.dummy.fd = (ngx_socket_t) -1;
@@ -64,7 +81,7 @@ ngx_http_sandbox_ask_init(ngx_http_sandbox_link_t *bulk, ngx_uint_t limit,
 ngx_uint_t
 ngx_http_sandbox_asks(void)
 {
-    return asks.n;
+    return asks.n + asks.streams;
 }
 
 
@@ -85,9 +102,10 @@ ngx_http_sandbox_ask(ngx_http_sandbox_ask_t *ask,
 
     size = SB_FRAME_HEAD + 128 + q->method.len + q->path.len + q->query.len
            + q->body.len + q->actor_type.len + q->actor_id.len
-           + q->identity.len + q->sandbox.len;
+           + q->identity.len + q->sandbox.len + q->event_id.len;
 
-    if (asks.n >= asks.limit
+    if ((ask->stream ? asks.streams >= asks.stream_limit
+                     : asks.n >= asks.limit)
         || l->out_len + size + NGX_HTTP_SANDBOX_ASK_SPARE
            > NGX_HTTP_SANDBOX_LINK_MAX)
     {
@@ -100,7 +118,8 @@ ngx_http_sandbox_ask(ngx_http_sandbox_ask_t *ask,
     }
 
     sb_frame_begin(&w, p, size, SB_F_ASK, 0, ++asks.seq, NULL, sb_now_us());
-    sb_frame_put_u64(&w, SB_T_COUNT, SB_ASK_WINDOW);
+    ask->window = ask->stream ? NGX_HTTP_SANDBOX_ASK_STREAM : SB_ASK_WINDOW;
+    sb_frame_put_u64(&w, SB_T_COUNT, ask->window);
     ngx_http_sandbox_put_text(&w, SB_T_ROLE,
                               ngx_http_sandbox_ask_roles[q->role]);
     ngx_http_sandbox_ask_put(&w, SB_T_METHOD, &q->method);
@@ -110,6 +129,7 @@ ngx_http_sandbox_ask(ngx_http_sandbox_ask_t *ask,
     ngx_http_sandbox_ask_put(&w, SB_T_ACTOR_ID, &q->actor_id);
     ngx_http_sandbox_ask_put(&w, SB_T_IDENTITY, &q->identity);
     ngx_http_sandbox_ask_put(&w, SB_T_SANDBOX, &q->sandbox);
+    ngx_http_sandbox_ask_put(&w, SB_T_EVENT_ID, &q->event_id);
     ngx_http_sandbox_ask_put(&w, SB_T_DATA, &q->body);
 
     len = sb_frame_end(&w);
@@ -121,14 +141,14 @@ ngx_http_sandbox_ask(ngx_http_sandbox_ask_t *ask,
     l->out_len += len;
 
     ask->seq = asks.seq;
-    ask->window = SB_ASK_WINDOW;
+    ask->owed = 0;
     ask->deadline = ngx_current_msec + ask->timeout;
     ask->open = 1;
     ask->head = 0;
 
     ngx_queue_insert_tail(&asks.open, &ask->queue);
-    asks.n++;
-    ngx_http_sandbox_metric_gauge(questions, asks.n);
+    ngx_queue_insert_head(ngx_http_sandbox_ask_slot(ask->seq), &ask->slot);
+    ngx_http_sandbox_ask_count(ask, 1);
 
     if (!asks.tick.timer_set) {
         ngx_add_timer(&asks.tick, NGX_HTTP_SANDBOX_ASK_TICK);
@@ -139,6 +159,27 @@ ngx_http_sandbox_ask(ngx_http_sandbox_ask_t *ask,
     }
 
     return NGX_OK;
+}
+
+
+static ngx_queue_t *
+ngx_http_sandbox_ask_slot(uint64_t seq)
+{
+    return &asks.slots[seq % NGX_HTTP_SANDBOX_ASK_SLOTS];
+}
+
+
+static void
+ngx_http_sandbox_ask_count(ngx_http_sandbox_ask_t *ask, ngx_int_t n)
+{
+    if (ask->stream) {
+        asks.streams += n;
+        ngx_http_sandbox_metric_gauge(streams, asks.streams);
+
+    } else {
+        asks.n += n;
+        ngx_http_sandbox_metric_gauge(questions, asks.n);
+    }
 }
 
 
@@ -200,6 +241,19 @@ ngx_http_sandbox_ask_credit(ngx_http_sandbox_ask_t *ask, size_t n)
 
     ask->window += n;
 
+    if (ask->stream) {
+        /* many small pieces to many readers: a frame for each would be as
+         * much work as the pieces */
+        ask->owed += n;
+
+        if (ask->owed < NGX_HTTP_SANDBOX_ASK_STREAM / 2) {
+            return;
+        }
+
+        n = ask->owed;
+        ask->owed = 0;
+    }
+
     ngx_http_sandbox_ask_note(SB_F_CREDIT, ask->seq, n);
 }
 
@@ -221,10 +275,10 @@ ngx_http_sandbox_ask_close(ngx_http_sandbox_ask_t *ask)
 {
     ask->open = 0;
     ngx_queue_remove(&ask->queue);
-    asks.n--;
-    ngx_http_sandbox_metric_gauge(questions, asks.n);
+    ngx_queue_remove(&ask->slot);
+    ngx_http_sandbox_ask_count(ask, -1);
 
-    if (asks.n == 0 && asks.tick.timer_set) {
+    if (ngx_http_sandbox_asks() == 0 && asks.tick.timer_set) {
         ngx_del_timer(&asks.tick);
     }
 }
@@ -234,24 +288,25 @@ ngx_int_t
 ngx_http_sandbox_ask_frame(sb_frame_t *f)
 {
     sb_str_t                   v;
-    ngx_queue_t               *q;
+    ngx_queue_t               *q, *slot;
     ngx_http_sandbox_ask_t    *ask;
     ngx_http_sandbox_piece_t   p;
 
     ask = NULL;
+    slot = ngx_http_sandbox_ask_slot(f->seq);
 
-    for (q = ngx_queue_head(&asks.open);
-         q != ngx_queue_sentinel(&asks.open);
+    for (q = ngx_queue_head(slot);
+         q != ngx_queue_sentinel(slot);
          q = ngx_queue_next(q))
     {
-        ask = ngx_queue_data(q, ngx_http_sandbox_ask_t, queue);
+        ask = ngx_queue_data(q, ngx_http_sandbox_ask_t, slot);
 
         if (ask->seq == f->seq) {
             break;
         }
     }
 
-    if (q == ngx_queue_sentinel(&asks.open)) {
+    if (q == ngx_queue_sentinel(slot)) {
         /* cancelled, the helper did not know it yet */
         return NGX_OK;
     }
@@ -383,7 +438,7 @@ ngx_http_sandbox_ask_tick_handler(ngx_event_t *ev)
         }
     }
 
-    if (asks.n && !ev->timer_set) {
+    if (ngx_http_sandbox_asks() && !ev->timer_set) {
         ngx_add_timer(ev, NGX_HTTP_SANDBOX_ASK_TICK);
     }
 }

@@ -13,6 +13,10 @@
 #include "ngx_http_sandbox_link.h"
 
 
+/* window of a stream */
+#define NGX_HTTP_SANDBOX_ASK_STREAM  16384
+
+
 typedef struct ngx_http_sandbox_ask_s  ngx_http_sandbox_ask_t;
 
 
@@ -37,6 +41,7 @@ typedef struct {
     ngx_str_t         actor_id;
     ngx_str_t         identity;
     ngx_str_t         sandbox;
+    ngx_str_t         event_id;     /* Last-Event-ID */
     sb_role_e         role;
 } ngx_http_sandbox_question_t;
 
@@ -55,11 +60,15 @@ struct ngx_http_sandbox_ask_s {
     void            (*leaving)(ngx_http_sandbox_ask_t *ask);
     void             *data;
     ngx_msec_t        timeout;      /* without a piece, while some may come */
+    unsigned          stream:1;     /* goes on for ever; has a bound and a
+                                       smaller window of its own */
 
     /* the client's own */
     ngx_queue_t       queue;
+    ngx_queue_t       slot;         /* of those with a number like its own */
     uint64_t          seq;
     size_t            window;       /* bytes that may come */
+    size_t            owed;         /* passed on, not given back yet */
     ngx_msec_t        deadline;
     unsigned          open:1;
     unsigned          head:1;
@@ -67,7 +76,7 @@ struct ngx_http_sandbox_ask_s {
 
 
 void ngx_http_sandbox_ask_init(ngx_http_sandbox_link_t *bulk,
-    ngx_uint_t limit, ngx_log_t *log);
+    ngx_uint_t limit, ngx_uint_t stream_limit, ngx_log_t *log);
 /* NGX_OK: asked.  NGX_DECLINED: there is no connection to the helper.
  * NGX_BUSY: too many questions are open.  Nothing is called back before it has
  * returned. */
@@ -77,7 +86,7 @@ ngx_int_t ngx_http_sandbox_ask(ngx_http_sandbox_ask_t *ask,
 void ngx_http_sandbox_ask_credit(ngx_http_sandbox_ask_t *ask, size_t n);
 /* Nobody wants the rest; does nothing when it is over already. */
 void ngx_http_sandbox_ask_cancel(ngx_http_sandbox_ask_t *ask);
-/* Open questions of this worker. */
+/* Open questions of this worker, streams among them. */
 ngx_uint_t ngx_http_sandbox_asks(void);
 
 /* --- for the owner of the bulk connection --- */

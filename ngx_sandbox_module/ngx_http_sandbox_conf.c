@@ -686,6 +686,7 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
     ngx_conf_init_size_value(mcf->queue, 32 * 1024 * 1024);
     ngx_conf_init_size_value(mcf->zone_size, 1024 * 1024);
     ngx_conf_init_uint_value(mcf->questions, 64);
+    ngx_conf_init_uint_value(mcf->live_limit, 1024);
 
     if (mcf->history.data == NULL) {
         ngx_str_set(&mcf->history, "provider");
@@ -715,6 +716,12 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
     if (mcf->questions == 0 || mcf->questions > 65536) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sandbox_api_questions must be 1 to 65536");
+        return NGX_CONF_ERROR;
+    }
+
+    if (mcf->live_limit == 0 || mcf->live_limit > 65536) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_live_limit must be 1 to 65536");
         return NGX_CONF_ERROR;
     }
 

@@ -122,7 +122,8 @@ ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
     helper.bulk.instance = helper.control.instance;
 
     ngx_http_sandbox_fetch_init(&helper.bulk, cycle->log);
-    ngx_http_sandbox_ask_init(&helper.bulk, mcf->questions, cycle->log);
+    ngx_http_sandbox_ask_init(&helper.bulk, mcf->questions, mcf->live_limit,
+                              cycle->log);
 
     ngx_http_sandbox_link_open(&helper.control, cycle->log);
     ngx_http_sandbox_link_open(&helper.bulk, cycle->log);

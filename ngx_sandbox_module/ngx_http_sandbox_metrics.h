@@ -94,7 +94,8 @@ typedef struct {
     ngx_atomic_t       fetches;
     ngx_atomic_t       unsent;          /* operations whose record is lost with
                                            this process */
-    ngx_atomic_t       spare[2];
+    ngx_atomic_t       streams;
+    ngx_atomic_t       spare[1];
 } ngx_http_sandbox_metric_worker_t;
 
 

@@ -337,7 +337,7 @@ ngx_http_sandbox_metric_workers(sb_buf_t *b, ngx_http_sandbox_main_conf_t *mcf)
     ngx_http_sandbox_metric_worker_t  *w;
 
     struct {
-        uint64_t   n, queue, longest, waiters, questions, fetches;
+        uint64_t   n, queue, longest, waiters, questions, streams, fetches;
     } all;
 
     ngx_memzero(&all, sizeof(all));
@@ -356,6 +356,7 @@ ngx_http_sandbox_metric_workers(sb_buf_t *b, ngx_http_sandbox_main_conf_t *mcf)
         all.longest = ngx_max(all.longest, w->queue_bytes);
         all.waiters += w->waiters;
         all.questions += w->questions;
+        all.streams += w->streams;
         all.fetches += w->fetches;
     }
 
@@ -382,6 +383,9 @@ ngx_http_sandbox_metric_workers(sb_buf_t *b, ngx_http_sandbox_main_conf_t *mcf)
           "see them", all.questions },
         { "questions_limit", "sandbox_api_questions, for each worker",
           mcf->questions },
+        { "streams", "live streams that are open", all.streams },
+        { "streams_limit", "sandbox_live_limit, for each worker",
+          mcf->live_limit },
         { "fetches", "questions to upstream that are open", all.fetches },
         { "endpoint_zone_used_bytes", "of the zone of learnt addresses, in "
           "whole pages", mcf->zone ? mcf->zone_size - free : 0 },

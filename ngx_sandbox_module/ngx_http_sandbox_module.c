@@ -121,6 +121,13 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       offsetof(ngx_http_sandbox_main_conf_t, questions),
       NULL },
 
+    { ngx_string("sandbox_live_limit"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, live_limit),
+      NULL },
+
     { ngx_string("sandbox_console_api"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
       ngx_http_sandbox_conf_api,
@@ -373,6 +380,7 @@ ngx_http_sandbox_create_main_conf(ngx_conf_t *cf)
     mcf->queue = NGX_CONF_UNSET_SIZE;
     mcf->zone_size = NGX_CONF_UNSET_SIZE;
     mcf->questions = NGX_CONF_UNSET_UINT;
+    mcf->live_limit = NGX_CONF_UNSET_UINT;
     mcf->port_zone_size = NGX_CONF_UNSET_SIZE;
     mcf->port_lifetime = NGX_CONF_UNSET;
 

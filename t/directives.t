@@ -94,6 +94,10 @@ my %row = (
         [ 'NAME 0;', qr/must be 1 to 65536/ ],
         [ 'NAME 65537;', qr/must be 1 to 65536/ ],
         [ 'NAME x;', qr/invalid number/ ] ] },
+    sandbox_live_limit => { good => '7', effect => 'live.t', bad => [
+        [ 'NAME 0;', qr/must be 1 to 65536/ ],
+        [ 'NAME 65537;', qr/must be 1 to 65536/ ],
+        [ 'NAME x;', qr/invalid number/ ] ] },
     sandbox_console_api => { skip_good => 1, effect => 'console-api.t', bad => [
         [ 'sandbox on; NAME;', qr/exclude each other/ ],
         [ 'NAME; NAME;', qr/duplicate/ ] ] },

@@ -1,0 +1,413 @@
+/* One live stream: its question, its place, and how it catches up. */
+
+#include "live_int.h"
+
+#include "ask_args.h"
+#include "log.h"
+#include "stats.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+
+#define LIVE_SLICE_US  20000u   /* of a thread, for one who catches up */
+#define LIVE_RETRY_MS  1000     /* after which a browser connects again */
+
+
+static uint64_t
+live_sub_now(void)
+{
+    struct timespec  t;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &t);
+
+    return (uint64_t) t.tv_sec * 1000000u + (uint64_t) t.tv_nsec / 1000u;
+}
+
+
+static void
+live_sub_release(void *state)
+{
+    live_t      *l;
+    live_sub_t  *s = state;
+
+    l = s->live;
+
+    pthread_mutex_lock(&l->lock);
+
+    live_sub_unfeed(s);
+
+    if (s->waiting) {
+        l->nwaiting--;
+    }
+
+    if (s->prev) {
+        s->prev->next = s->next;
+    } else {
+        l->subs = s->next;
+    }
+
+    if (s->next) {
+        s->next->prev = s->prev;
+    }
+
+    stats_set(STATS_LIVE_SUBSCRIBERS, --l->nsubs);
+    pthread_mutex_unlock(&l->lock);
+
+    live_event_free(s->event);
+    free(s->sandbox);
+    free(s->mem);
+    free(s);
+}
+
+
+/* A cursor as text; false: it is none. */
+static bool
+live_sub_cursor(uint64_t *cursor, const char *text)
+{
+    char  *end;
+
+    if (*text < '0' || *text > '9') {
+        return false;
+    }
+
+    errno = 0;
+    *cursor = strtoull(text, &end, 10);
+
+    return errno == 0 && *end == '\0' && *cursor <= INT64_MAX;
+}
+
+
+/* Reads the question; what is wrong with it goes to `why`. */
+static bool
+live_sub_read(live_sub_t *s, ask_args_t *a)
+{
+    int       word;
+    char      text[32];
+    int64_t   n;
+    unsigned  i;
+
+    static const char *const  words[] = { "0", "1", NULL };
+
+    history_filter_init(&s->filter);
+    s->output = true;
+
+    if (!ask_args_read(a, s->q->query)) {
+        return false;
+    }
+
+    for (i = 0; i < a->n; i++) {
+
+        if (strcmp(a->p[i].name, "after") == 0) {
+
+            if (!ask_args_int(a, &a->p[i], &n, 0, INT64_MAX)) {
+                return false;
+            }
+
+            s->cursor = (uint64_t) n;
+            s->turn = 1;
+
+        } else if (strcmp(a->p[i].name, "output") == 0) {
+
+            word = ask_args_word(a, &a->p[i], words);
+
+            if (word == -1) {
+                return false;
+            }
+
+            s->output = word == 1;
+
+        } else if (!ask_args_filter(a, &a->p[i], &s->filter)) {
+            return false;
+        }
+    }
+
+    if (s->filter.q) {
+        (void) snprintf(a->why, sizeof(a->why), "A live stream cannot be "
+                        "searched: leave q out.");
+        return false;
+    }
+
+    /* what a browser saw last is younger than the address it began with */
+
+    if (s->q->event_id.len == 0) {
+        return true;
+    }
+
+    if (s->q->event_id.len < sizeof(text)) {
+        memcpy(text, s->q->event_id.data, s->q->event_id.len);
+        text[s->q->event_id.len] = '\0';
+
+        if (live_sub_cursor(&s->cursor, text)) {
+            s->turn = 1;
+            return true;
+        }
+    }
+
+    (void) snprintf(a->why, sizeof(a->why), "Last-Event-ID is no cursor of "
+                    "an event.");
+    return false;
+}
+
+
+/* A new stream; NULL with *rc: refused. */
+static live_sub_t *
+live_sub_new(live_t *l, ask_question_t *q, const sb_str_t *sandbox,
+    ask_rc_e *rc)
+{
+    ask_args_t   args;
+    live_sub_t  *s;
+
+    *rc = ASK_FAILED;
+    memset(&args, 0, sizeof(args));
+    s = calloc(1, sizeof(live_sub_t));
+
+    if (s == NULL) {
+        return NULL;
+    }
+
+    s->live = l;
+    s->q = q;
+
+    if (!live_sub_read(s, &args)) {
+        *rc = ask_args_refuse(q, &args);
+        ask_args_free(&args);
+        free(s);
+        return NULL;
+    }
+
+    s->mem = args.text;
+
+    if (sandbox) {
+        s->sandbox = malloc(sandbox->len + 1);
+
+        if (s->sandbox == NULL) {
+            free(s->mem);
+            free(s);
+            return NULL;
+        }
+
+        memcpy(s->sandbox, sandbox->data, sandbox->len);
+        s->sandbox[sandbox->len] = '\0';
+    }
+
+    return s;
+}
+
+
+/* What is missing cannot be had any more: from now on. */
+static void
+live_sub_reset(live_sub_t *s, const char *reason)
+{
+    live_t  *l;
+
+    l = s->live;
+
+    live_sub_unfeed(s);
+    live_event_free(s->event);
+    s->sent = 0;
+    s->event = live_event_text(l->cursor, "retry: %d\nevent: reset\nid: %llu\n"
+                               "data: {\"cursor\":%llu,\"after\":%llu,"
+                               "\"oldest\":%llu,\"reason\":\"%s\"}\n\n",
+                               LIVE_RETRY_MS,
+                               (unsigned long long) l->cursor,
+                               (unsigned long long) l->cursor,
+                               (unsigned long long) s->cursor,
+                               (unsigned long long) journal_oldest(l->journal),
+                               reason);
+    s->cursor = l->cursor;
+    s->turn = l->last;
+    s->state = LIVE_ALONG;
+    stats_add(STATS_LIVE_RESETS, 1);
+}
+
+
+static void
+live_sub_begin(live_sub_t *s)
+{
+    live_t  *l;
+
+    l = s->live;
+
+    if (s->turn == 0) {
+        s->cursor = l->cursor;
+        s->turn = l->last;
+        s->state = LIVE_ALONG;
+        s->event = live_event_text(s->cursor, "retry: %d\nid: %llu\n\n",
+                                   LIVE_RETRY_MS,
+                                   (unsigned long long) s->cursor);
+        return;
+    }
+
+    if (s->cursor > l->cursor) {
+        live_sub_reset(s, "unknown");
+        return;
+    }
+
+    if (s->cursor + 1 < journal_oldest(l->journal)) {
+        live_sub_reset(s, "too_old");
+        return;
+    }
+
+    s->event = live_event_text(s->cursor, "retry: %d\n\n", LIVE_RETRY_MS);
+    s->state = LIVE_BEHIND;
+}
+
+
+/* A part of the journal for one who is behind; the lock is not held. */
+static live_feed_rc_e
+live_sub_read_on(live_sub_t *s)
+{
+    uint64_t         until;
+    live_event_t    *e;
+    live_feed_rc_e   rc;
+
+    until = live_sub_now() + LIVE_SLICE_US;
+
+    do {
+        rc = live_feed_next(s->feed, &e);
+
+        if (rc > LIVE_FEED_NONE) {
+            break;
+        }
+
+        if (e && live_sub_wants(s, e)) {
+            s->event = e;
+            break;
+        }
+
+        live_event_free(e);
+
+        if (live_feed_cursor(s->feed) > s->cursor) {
+            s->cursor = live_feed_cursor(s->feed);
+        }
+
+    } while (live_sub_now() < until);
+
+    return rc;
+}
+
+
+/* True: go on; false: wait to be called. */
+static bool
+live_sub_behind(live_sub_t *s)
+{
+    live_t          *l;
+    live_feed_rc_e   rc;
+
+    l = s->live;
+
+    if (!live_sub_send(s, live_sub_now())) {
+        return false;
+    }
+
+    if (s->cursor >= l->from) {
+        live_sub_unfeed(s);
+        live_sub_turn(s);
+        return true;
+    }
+
+    if (s->feed == NULL) {
+
+        if (l->nfeeds >= LIVE_FEEDS) {
+            l->nwaiting += !s->waiting;
+            s->waiting = true;
+            return false;
+        }
+
+        l->nfeeds++;
+        pthread_mutex_unlock(&l->lock);
+        s->feed = live_feed_new(l->journal, l->readers, s->cursor);
+        pthread_mutex_lock(&l->lock);
+
+        if (s->feed == NULL) {
+            l->nfeeds--;
+            ask_later(s->q, 1000000);
+            return false;
+        }
+    }
+
+    pthread_mutex_unlock(&l->lock);
+    rc = live_sub_read_on(s);
+    pthread_mutex_lock(&l->lock);
+
+    if (rc == LIVE_FEED_LOST || rc == LIVE_FEED_ERROR) {
+        live_sub_reset(s, "too_old");
+        return true;
+    }
+
+    if (s->event == NULL && rc != LIVE_FEED_END && s->cursor < l->from) {
+        /* others have their turn in between */
+        ask_wake(s->q);
+        return false;
+    }
+
+    return true;
+}
+
+
+ask_rc_e
+live_serve(live_t *l, ask_question_t *q, const sb_str_t *sandbox)
+{
+    bool         go;
+    ask_rc_e     rc;
+    live_sub_t  *s;
+
+    s = q->state;
+
+    if (s == NULL) {
+        s = live_sub_new(l, q, sandbox, &rc);
+
+        if (s == NULL) {
+            return rc;
+        }
+
+        ask_head(q, 200, "text/event-stream");
+        q->state = s;
+        q->release = live_sub_release;
+
+        pthread_mutex_lock(&l->lock);
+        s->running = true;
+        s->sent_us = live_sub_now();
+        s->next = l->subs;
+
+        if (s->next) {
+            s->next->prev = s;
+        }
+
+        l->subs = s;
+        stats_set(STATS_LIVE_SUBSCRIBERS, ++l->nsubs);
+
+        if (!l->ready) {
+            pthread_cond_signal(&l->cond);
+        }
+
+    } else {
+        pthread_mutex_lock(&l->lock);
+        s->running = true;
+    }
+
+    do {
+        go = false;
+
+        if (s->state == LIVE_NEW && l->ready) {
+            live_sub_begin(s);
+        }
+
+        if (s->state == LIVE_BEHIND) {
+            go = live_sub_behind(s);
+
+        } else if (s->state == LIVE_ALONG) {
+            live_sub_along(s, live_sub_now());
+            go = s->state != LIVE_ALONG;
+        }
+
+    } while (go && !ask_over(q));
+
+    s->running = false;
+    pthread_mutex_unlock(&l->lock);
+
+    return ASK_AGAIN;
+}

@@ -1,0 +1,396 @@
+#!/usr/bin/perl
+
+# Live streams: what is recorded comes as it is recorded, exactly once, however
+# often a reader leaves and comes back, and nobody suffers from a slow one.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use FakeUpstream;
+use IO::Select;
+use JSON::PP ();
+use RunProgram qw(run_program);
+use SandboxLive;
+use SandboxTest;
+use Socket qw(SOL_SOCKET SO_RCVBUF);
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $API = '/console/api/v1';
+my $PATIENCE = $ENV{SANDBOX_TEST_PATIENCE} // 1;
+my $N = 100 * ($ENV{T_SCALE} // 1);
+
+
+# A command that prints some lines; its response.
+
+sub command {
+    my ($t, $sandbox, $text, @lines) = @_;
+
+    $t->up->script("POST /v1/sandboxes/$sandbox/proxy/44772/command", FakeUpstream::stream(
+        FakeUpstream::event('init', text => 'c1'),
+        (map { FakeUpstream::event('stdout', text => $_) } @lines),
+        FakeUpstream::event('execution_complete', execution_time => 3)));
+
+    return $t->post("/v1/sandboxes/$sandbox/proxy/44772/command",
+                    body => JSON::PP::encode_json({ command => $text }));
+}
+
+
+sub completed {
+    my ($summary) = @_;
+
+    return sub {
+        my $d = $_[0]{data};
+        return ($d->{phase} // '') eq 'completed' && $d->{summary} eq $summary;
+    };
+}
+
+
+sub ids { map { $_->{id} } @{ $_[0]->events } }
+
+
+# --- what comes, and that it is the record as listed --------------------------
+
+my $t = SandboxTest->new(http => 'sandbox_api_questions 2; gzip on;'
+                                 . ' gzip_types text/event-stream;',
+                         conf => sub {
+                             $_[0] =~ s/(listen 127\.0\.0\.1:\d+)/$1 sndbuf=64k/r
+                         })->start;
+$t->sandbox($_) for qw(s1 s2);
+
+my $s = SandboxLive->open($t, '/live',
+                          headers => [ 'Accept-Encoding: gzip' ]);
+is($s->status, 200, 'a stream begins');
+like($s->head, qr{^Content-Type: text/event-stream\r}m, 'of events');
+like($s->head, qr{^X-Accel-Buffering: no\r}m, 'that nobody may hold back');
+like($s->head, qr{^Cache-Control: no-store\r}m, 'or keep');
+unlike($s->head, qr{^Content-Encoding}mi, 'or compress');
+ok($s->wait_for(sub { defined $_[0]->id }), 'it says where it begins');
+my $begin = $s->id;
+is($s->retry, 1000, 'and when to come back');
+
+# a quiet one, looked at again at the end
+my $quiet = SandboxLive->open($t, '/live', query => 'type=nothing.*');
+ok($quiet->wait_for(sub { defined $_[0]->id }), 'one that little passes');
+my $opened = time;
+
+my $r = command($t, 's1', 'echo one', 'one', 'two');
+is($r->status, 200, 'a command passes');
+
+my $e = $s->until(completed('echo one'));
+ok($e, 'its end comes') or diag explain $s->events;
+
+my @mine = grep { ($_->{data}{id} // '') eq $r->header('X-Operation-Id') }
+    @{ $s->events };
+like(join(' ', map { "$_->{event}:$_->{data}{phase}" } @mine),
+     qr/^(?:operation:started\ ){2}(?:operation:output\ )+operation:completed$/x,
+     'it began, its command was known, it wrote, it ended');
+is($mine[1]{data}{summary}, 'echo one', 'the command is told while it runs');
+is(join('', map { $_->{text} } map { @{ $_->{data}{pieces} // [] } } @mine),
+   "one\ntwo\n",
+   'and what it writes');
+
+my @cursors = ids($s);
+is_deeply(\@cursors, [ sort { $a <=> $b } @cursors ], 'cursors grow');
+is(scalar @cursors, scalar keys %{ { map { $_ => 1 } @cursors } },
+   'and each occurs once');
+
+# the record as listed, of the same helper and of the command line
+
+sub listed {
+    my ($id) = @_;
+
+    my ($status, $out) = run_program("$SandboxProcess::BUILD/sandbox-history",
+        '--data', "$t->{dir}/data", 'list', '--json');
+    my ($line) = grep { /"\Q$id\E"/ } split /\n/, $out;
+
+    return $line && JSON::PP::decode_json($line);
+}
+
+$t->record($r);
+my $live = { %{ $e->{data} } };
+my $list = listed($r->header('X-Operation-Id'));
+ok($list, 'it is listed');
+is($live->{seq}, undef, 'its number in the sandbox is given later');
+delete @{$_}{qw(seq chain phase)} for $live, $list;
+is_deeply($live, $list, 'but for that the live record is the one that is listed');
+
+# a file, a refusal, an operation without a sandbox
+
+$r = $t->post('/v1/sandboxes/s2/proxy/44772/files/mv',
+              body => '[{"src":"/tmp/a","dest":"/tmp/b"}]');
+$e = $s->until(sub { $_[0]{data}{type} && $_[0]{data}{type} =~ /^file\./
+                     && $_[0]{data}{phase} eq 'completed' });
+ok($e, 'a file operation comes') or diag explain $s->events;
+$t->record($r);
+$live = { %{ $e->{data} } };
+$list = listed($r->header('X-Operation-Id'));
+delete @{$_}{qw(seq chain phase)} for $live, $list;
+is_deeply($live, $list, 'it, too, as it is listed');
+
+$s->close;
+
+
+# --- resuming -------------------------------------------------------------------
+
+command($t, 's1', "echo $_", $_) for 2 .. 6;
+
+my $all = SandboxLive->open($t, '/live', last => $begin);
+ok($all->until(completed('echo 6')), 'Last-Event-ID brings what came since');
+my @all = ids($all);
+$all->close;
+
+ok(@all > @cursors, 'and more');
+is_deeply([ @all[0 .. $#cursors] ], \@cursors,
+          'what was seen then comes again in the same events');
+
+for my $i (map { int rand @all } 1 .. 5) {
+    my $again = SandboxLive->open($t, '/live', after => $all[$i]);
+    my @rest = @all[$i + 1 .. $#all];
+    ok($again->wait_for(sub { @{ $_[0]->events } >= @rest }), "after $all[$i]");
+    is_deeply([ ids($again) ], \@rest, 'comes the rest, nothing twice');
+    $again->close;
+}
+
+# a helper that was away: out of the journal, without what it remembered
+
+my $over = SandboxLive->open($t, '/live');
+ok($over->wait_for(sub { defined $_[0]->id }), 'a stream is open');
+$t->kill_helper;
+ok($over->wait_for(sub { $_[0]->ended == 1 }),
+   'when the helper dies it ends well');
+$t->start_helper;
+
+my $again = SandboxLive->open($t, '/live', last => $begin);
+ok($again->wait_for(sub { @{ $_[0]->events } >= @all }), 'and is there again');
+is_deeply([ (ids($again))[0 .. $#all] ], \@all,
+          'with the same events, out of the journal');
+my %first = map { $_->{id} => $_ } @{ $all->events };
+is_deeply([ map { $first{ $_->{id} } } @{ $again->events }[0 .. $#all] ],
+          [ @{ $again->events }[0 .. $#all] ], 'to the letter');
+$again->close;
+
+# the middle of an operation: its end is whole all the same
+
+my ($middle) = grep { $_->{data}{phase} && $_->{data}{phase} eq 'output' }
+    @{ $all->events };
+$again = SandboxLive->open($t, '/live', last => $middle->{id});
+$e = $again->until(sub { ($_[0]{data}{phase} // '') eq 'completed' });
+is($e->{data}{summary}, $first{ $e->{id} }{data}{summary},
+   'who comes back in the middle gets whole records');
+is_deeply($e->{data}{output}, $first{ $e->{id} }{data}{output},
+          'and right counts of output');
+$again->close;
+
+
+# --- filters --------------------------------------------------------------------
+
+my $n = $begin;
+
+for (
+    [ '/sandboxes/s2/live', '', sub { ($_[0]{sandbox_id} // '') eq 's2' } ],
+    [ '/live', 'type=file.*', sub { $_[0]{type} =~ /^file\./ } ],
+    [ '/live', 'type=file.*&type=command.*&status=succeeded',
+      sub { $_[0]{status} && $_[0]{status} eq 'succeeded'
+            && $_[0]{type} =~ /^(?:file|command)\./ } ],
+    [ '/live', 'path=/tmp/*', sub { $_[0]{file} && $_[0]{type} =~ /^file/ } ],
+    [ '/live', 'type=command.*&output=0',
+      sub { $_[0]{type} =~ /^command/ && $_[0]{phase} ne 'output' } ],
+    [ '/live', 'exit_code=0', sub { defined $_[0]{exit_code}
+                                    && $_[0]{exit_code} == 0 } ],
+    [ '/live', 'actor=nobody', sub { 0 } ],
+) {
+    my ($path, $query, $want) = @$_;
+
+    my @want = map { $_->{id} }
+        grep { $_->{event} eq 'operation' && $want->($_->{data}) }
+        @{ $all->events };
+    my $f = SandboxLive->open($t, $path, query => $query, after => $begin);
+    $f->wait_for(sub { grep { $_->{event} eq 'operation' } @{ $_[0]->events }
+                       and $_[0]->id >= ($want[-1] // 0) }, @want ? undef : 0.3);
+
+    my @have = grep { $_->{event} eq 'operation' && $_->{id} <= $all[-1] }
+        @{ $f->events };
+    is_deeply([ map { $_->{id} } @have ], \@want, "$path?$query");
+    $f->close;
+}
+
+for my $query ('q=x', 'nothing=1', 'after=x', 'after=-1', 'status=odd',
+               'output=2', 'from=yesterday', 'after=1&after=2')
+{
+    my $f = $t->get("$API/live?$query");
+    is($f->status, 400, "$query is refused");
+    is($f->code, 'GATEWAY_INVALID_PARAMETER', 'and why');
+}
+
+is($t->get("$API/live", headers => [ 'Last-Event-ID: x' ])->status, 400,
+   'a Last-Event-ID that is none is refused');
+is($t->get("$API/live", token => undef)->status, 401, 'a stream needs a token');
+is($t->post("$API/live", body => '')->status, 405, 'and GET');
+
+
+# --- a cursor that cannot be had ------------------------------------------------
+
+my $f = SandboxLive->open($t, '/live', last => '999999999999');
+$e = $f->until(sub { $_[0]{event} eq 'reset' });
+is($e->{data}{reason}, 'unknown', 'a cursor of the future brings a reset');
+is($e->{id}, $e->{data}{cursor}, 'with the cursor that it goes on from');
+command($t, 's1', 'echo on', 'on');
+ok($f->until(completed('echo on')), 'and it goes on');
+is(scalar(grep { $_->{event} eq 'reset' } @{ $f->events }), 1, 'one reset');
+$f->close;
+
+
+# --- C153: a reload ends streams at once, and nothing is lost over it -----------
+
+my @streams = map { SandboxLive->open($t, '/live') } 1 .. 10;
+$_->wait_for(sub { defined $_[0]->id }) for @streams;
+my @old = $t->worker_pids;
+my $before = time;
+
+$t->reload;
+is(scalar(grep { $_->wait_for(sub { $_[0]->ended == 1 }) } @streams), 10,
+   'C153: at a reload streams end well');
+diag(sprintf 'streams ended %.2f s after the reload began', time - $before);
+is(scalar(grep { $_->retry == 250 } @streams), 10,
+   'C153: and say when to come back');
+ok($t->wait_for(sub { !grep { kill 0, $_ } @old }, 5),
+   'C153: the old worker leaves');
+
+command($t, 's1', 'echo reloaded', 'x');
+my $back = SandboxLive->open($t, '/live', last => $streams[0]->id);
+ok($back->until(completed('echo reloaded')), 'C153: a reader misses nothing');
+$back->close;
+
+
+# --- gaps -----------------------------------------------------------------------
+
+my $mark = do {
+    my $m = SandboxLive->open($t, '/live');
+    $m->wait_for(sub { defined $_[0]->id });
+    $m->close;
+    $m->id;
+};
+
+$t->kill_helper;
+sleep 0.2;
+$t->get('/v1/sandboxes/s1') for 1 .. 3;
+$t->start_helper;
+
+my $g = SandboxLive->open($t, '/live', last => $mark, query => 'type=none.*');
+$e = $g->until(sub { $_[0]{event} eq 'gap' || $_[0]{event} eq 'operation' }, 3);
+
+SKIP: {
+    skip 'nothing was lost: the worker kept it', 1 if !$e;
+    ok($e->{event} eq 'gap' && $e->{data}{operations} > 0,
+       'what is not on record is told, whatever the filter');
+}
+
+$g->close;
+
+
+# --- C137: many streams, and nobody else waits ------------------------------------
+
+@streams = map { SandboxLive->open($t, '/live') } 1 .. 8;
+is(scalar(grep { $_->status == 200 } @streams), 8, 'C137: eight streams');
+is($t->get("$API/metrics")->status, 200,
+   'C137: the rest of the API answers, past sandbox_api_questions');
+$_->close for @streams;
+
+
+# --- C111: a reader who does not read ---------------------------------------------
+
+sub rss {
+    my ($kb) = SandboxTest::read_file("/proc/$_[0]/status") =~ /VmRSS:\s+(\d+)/;
+    return $kb;
+}
+
+my $slow = SandboxLive->open($t, '/live', query => 'type=command.*');
+setsockopt $slow->{c}->socket, SOL_SOCKET, SO_RCVBUF, 65536;
+ok($slow->wait_for(sub { defined $_[0]->id }), 'one who stops reading');
+my $fast = SandboxLive->open($t, '/live', query => 'type=command.*');
+ok($fast->wait_for(sub { defined $_[0]->id }), 'and one who does not');
+
+my @big = map { sprintf('%05d ', $_) . 'x' x 16000 } 1 .. 40;
+my $rss = rss($t->{helper_pid});
+
+for my $i (1 .. 16) {
+    command($t, 's1', "big $i", @big);
+    $fast->until(completed("big $i"), 60 * $PATIENCE);
+}
+
+my $grown = rss($t->{helper_pid}) - $rss;
+cmp_ok($grown, '<', 64 * 1024, "C111: the helper does not keep it for him"
+                               . " (grew by $grown KiB)");
+
+is($fast->events->[-1]{data}{summary}, 'big 16', 'the other has all of it');
+ok($slow->until(completed('big 16'), 60 * $PATIENCE), 'C111: later he gets all of it');
+is_deeply([ ids($slow) ], [ ids($fast) ], 'C111: the same events');
+ok($slow->comments > 0, 'C111: and was told that he was behind');
+my ($behind) = $t->get("$API/metrics")->content
+    =~ /^sandbox_gateway_helper_live_behind_total (\d+)/m;
+$behind //= ($t->get("$API/metrics")->content =~ /live_behind_total (\d+)/)[0];
+cmp_ok($behind, '>', 0, 'C111: as metrics tell');
+$_->close for $slow, $fast;
+
+
+# --- a sign of life ---------------------------------------------------------------
+
+# (the helper was restarted meanwhile: the quiet one ended with it)
+$quiet = SandboxLive->open($t, '/live', query => 'type=nothing.*');
+$quiet->wait_for(sub { defined $_[0]->id });
+my $id = $quiet->id;
+command($t, 's1', 'echo unheard', 'x');
+ok($quiet->wait_for(sub { $_[0]->comments > 0 && $_[0]->id > $id }, 20),
+   'a sign of life comes, with a younger cursor');
+is_deeply([ grep { $_->{event} eq 'operation' } @{ $quiet->events } ], [],
+          'although nothing passed');
+$quiet->close;
+
+$t->stop;
+
+
+# --- many -------------------------------------------------------------------------
+
+$t = SandboxTest->new(main => 'worker_rlimit_nofile 8192;',
+    http => "sandbox_live_limit $N;",
+    helper_args => [ '--live', $N ],
+    conf => sub { $_[0] =~ s/worker_connections\s+\d+/worker_connections 8192/r }
+)->start;
+$t->sandbox('s1');
+
+my $warm = SandboxLive->open($t, '/live');
+$warm->wait_for(sub { defined $_[0]->id });
+my ($worker) = $t->worker_pids;
+my @rss = (rss($t->{helper_pid}), rss($worker));
+
+@streams = ($warm, map { SandboxLive->open($t, '/live', once => 1) } 2 .. $N);
+is(scalar(grep { $_->status == 200 } @streams), $N, "$N streams");
+is(SandboxLive->open($t, '/live', once => 1)->status, 503,
+   'sandbox_live_limit is the bound');
+$_->wait_for(sub { defined $_[0]->id }) for @streams;
+
+diag(sprintf 'an idle stream costs %.1f KiB in the helper, %.1f KiB in the worker',
+     (rss($t->{helper_pid}) - $rss[0]) / ($N - 1),
+     (rss($worker) - $rss[1]) / ($N - 1));
+
+$r = command($t, 's1', 'echo all', 'x');
+is(scalar(grep { $_->until(completed('echo all')) } @streams), $N,
+   'all of them are served');
+is(scalar(grep { join(' ', ids($_)) eq join(' ', ids($streams[0])) } @streams),
+   $N, 'with the same events');
+
+my ($open) = $t->get("$API/metrics")->content =~ /live_streams (\d+)/;
+is($open, $N, 'metrics tell how many there are');
+
+$_->close for @streams;
+ok($t->wait_for(sub {
+    $t->get("$API/metrics")->content =~ /live_streams 0\n/
+}, 10), 'and that they are gone');
+
+$t->stop;
+
+done_testing;
