@@ -452,8 +452,8 @@ boxes_visit(api_t *api, const char *dir, uint64_t round, bool late)
     known = e == NULL
             || (e->trusted && memcmp(&e->trace, &t, sizeof(t)) == 0);
 
-    if (e) {
-        e->round = round;
+    if (e && e->round < round) {
+        e->round = round;       /* others may be a round ahead */
     }
 
     pthread_mutex_unlock(&b->lock);

@@ -172,6 +172,8 @@ static const char  schema_gateway[] =
         "record TEXT,"
         "files_total INTEGER,"
         "foldable INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;"
+    "create index if not exists idx_gateway_wire_parent on "
+        "gateway_wire(parent) WHERE parent IS NOT NULL;"
 
     "create table if not exists gateway_files("
         "event_id TEXT NOT NULL REFERENCES history_events(event_id) "
