@@ -46,6 +46,8 @@ typedef enum {
     SB_F_SEEN = 21,         /* SANDBOX (NAME, INSTANCE, STATE follow their
                                SANDBOX): upstream has shown that it exists;
                                STATE "gone": that it does not any more */
+    SB_F_CONTENT = 22,      /* pieces of what stands in files: FILE_N (and
+                               KIND) begins one, OFFSET and DATA follow */
     /* bulk, not kept */
     SB_F_FETCH = 32,        /* worker asks: helper, GET TARGET from upstream */
     SB_F_FETCHED = 33,      /* answer: HTTP_STATUS (0: failed), DATA body;
@@ -122,6 +124,9 @@ typedef enum {
     SB_T_FILE_MODE = 54,    /* u64, octal digits as decimal */
     SB_T_FILE_FLAGS = 55,   /* u64, SB_PATH_* */
     SB_T_FILES_TOTAL = 56,  /* u64, when more than are listed */
+    SB_T_FILE_N = 57,       /* u64, number of the file in its operation */
+    SB_T_FILE_OFFSET = 58,  /* u64, where in the file DATA begins */
+    SB_T_FILE_KIND = 59,    /* u64, SB_CONTENT_* */
 
     SB_T_STREAM = 60,       /* u64: 0 stdout, 1 stderr, SB_STREAM_*; DATA
                                follows */
@@ -153,6 +158,16 @@ typedef enum {
                                | "ingress" */
     SB_T_REDACTED = 95      /* u64: credentials masked or left out */
 } sb_tag_e;
+
+/* What the DATA of a CONTENT frame is part of. */
+typedef enum {
+    SB_CONTENT_AFTER = 0,   /* the file as it was written or read */
+    SB_CONTENT_BEFORE = 1,  /* ... as it stood before it was written */
+    SB_CONTENT_EDIT = 2     /* the body of a file.replace */
+} sb_content_e;
+
+/* Of one file; what is longer is not kept. */
+#define SB_CONTENT_MAX  (1024 * 1024)
 
 typedef struct {
     uint32_t   length;

@@ -77,6 +77,14 @@ sb_multipart_free(sb_multipart_t *m)
 }
 
 
+void
+sb_multipart_tap(sb_multipart_t *m, sb_multipart_tap_pt tap, void *data)
+{
+    m->tap = tap;
+    m->tap_data = data;
+}
+
+
 const char *
 sb_multipart_reason(const sb_multipart_t *m)
 {

@@ -51,6 +51,12 @@ sb_rc_t sb_multipart_feed(sb_multipart_t *m, const char *p, size_t n);
  * of metadata and file parts differ, or none. */
 sb_rc_t sb_multipart_finish(sb_multipart_t *m);
 
+/* Whom to show the bytes of files as they pass: `file` counts from 0, `offset`
+ * is that of p in it.  NULL: nobody. */
+typedef void (*sb_multipart_tap_pt)(void *data, size_t file, uint64_t offset,
+    const char *p, size_t n);
+void sb_multipart_tap(sb_multipart_t *m, sb_multipart_tap_pt tap, void *data);
+
 /* Static sentence about the last error, or NULL. */
 const char *sb_multipart_reason(const sb_multipart_t *m);
 

@@ -61,6 +61,8 @@ struct sb_multipart_s {
     sb_mp_part_e          part;
     sb_buf_t              meta;
     sb_sha256_t          *sha;
+    sb_multipart_tap_pt   tap;
+    void                 *tap_data;
 
     sb_multipart_file_t  *files;
     size_t                room;         /* in files */

@@ -316,6 +316,11 @@ sb_mp_content(sb_multipart_t *m, const char *p, size_t n)
             sb_sha256_add(m->sha, p, n);
         }
 
+        if (m->tap) {
+            m->tap(m->tap_data, m->nfile - 1, m->files[m->nfile - 1].size, p,
+                   n);
+        }
+
         m->files[m->nfile - 1].size += n;
 
     } else if (m->part == SB_MP_META) {
