@@ -22,7 +22,7 @@ CFLAGS_C = $(CSTD) $(WARN) $(OPT) $(if $(SAN),-fPIC $(SAN) -fno-omit-frame-point
 LDFLAGS_C = $(SAN) $(LDFLAGS)
 
 LIB_LIBS     = -lcrypto
-HELPER_LIBS  = -lsqlite3 -lcurl -lpthread
+HELPER_LIBS  = -lsqlite3 -lcurl -lz -lpthread
 RUNTIME_LIBS = -lmicrohttpd -lwslay -lcurl -lutil -lpthread
 
 lib_src     = $(wildcard lib/*.c)

@@ -1,5 +1,6 @@
 #include "apply_int.h"
 
+#include "contents.h"
 #include "id.h"
 #include "log.h"
 #include "stats.h"
@@ -255,6 +256,7 @@ apply_batch(apply_t *a)
     apply_ops_forget(a);
     apply_boxes_trim(a);
     stats_set(STATS_APPLIED_US, a->newest_us);
+    contents_tend(a->store);
     apply_note(a, a->reader.cursor);
 
     return 1;

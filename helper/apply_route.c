@@ -211,6 +211,9 @@ apply_op_record(apply_t *a, const journal_record_t *r)
 
         break;
 
+    case SB_F_CONTENT:
+        break;
+
     case SB_F_OUTPUT:
         if (op->box && !op->home) {
             apply_box_known(a, op->box);
@@ -490,6 +493,7 @@ apply_route(apply_t *a, const char *buf, size_t n)
         case SB_F_BEGIN:
         case SB_F_FACTS:
         case SB_F_OUTPUT:
+        case SB_F_CONTENT:
         case SB_F_END:
             rc = apply_op_record(a, &r);
             break;

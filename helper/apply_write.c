@@ -21,9 +21,10 @@ apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
     int      rc;
     char     id[SB_UUID_LEN + 1];
     size_t   mark;
-    int64_t  seq;
+    int64_t  seq, contents;
 
     seq = db->next_seq;
+    contents = db->contents_news;
     mark = chain_mark(&db->chain);
 
     if (careful) {
@@ -73,6 +74,7 @@ apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
 
         (void) sqlite3_exec(db->db, "rollback to one", NULL, NULL, NULL);
         db->next_seq = seq;
+        db->contents_news = contents;
         db->nfolds = 0;
         chain_back(&db->chain, mark);
 

@@ -212,8 +212,8 @@ chain_files(sqlite3 *db, chain_stmts_t *s, const char *event, sb_buf_t *out)
     sqlite3_stmt  *st;
 
     rc = chain_stmt(db, s, CHAIN_S_FILES,
-            "select flags, mode, n, old_path, path, sha256, size from"
-            " gateway_files where event_id = ?1 order by n", event, &st);
+            "select before, before_sha256, before_size, content, flags, mode,"
+            " n, old_path, path, sha256, size from gateway_files where event_id = ?1 order by n", event, &st);
 
     if (rc == SQLITE_OK) {
         rc = chain_rc(sb_buf_add_str(out, sb_lit("\"files\":[")));

@@ -5,6 +5,7 @@
 #include "api.h"
 #include "apply.h"
 #include "ask_boxes.h"
+#include "contents.h"
 #include "dirs.h"
 #include "fetch.h"
 #include "id.h"
@@ -181,6 +182,7 @@ helper_open(helper_t *h, char *why, size_t size)
         return false;
     }
 
+    contents_limit(h->options.contents);
     apply_bounds(h->apply, h->options.lag_us, h->options.stop_us);
 
     hooks.data = h;

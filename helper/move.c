@@ -18,6 +18,10 @@ typedef struct {
     " operation_type, status, occurred_at, completed_at, duration_ms,"       \
     " request_json, result_json, schema_version"
 
+#define MOVE_FILES                                                           \
+    "event_id, n, path, old_path, size, sha256, mode, flags, before,"        \
+    " before_size, before_sha256, content"
+
 /* ?1 event, ?2 sandbox, ?3 instance */
 static const char  *move_copies[] = {
     "insert into main.history_events(event_id, provider_key, sandbox_id,"
@@ -40,7 +44,16 @@ static const char  *move_copies[] = {
 
     "update main.gateway_wire set sandbox = null where event_id = ?1",
 
-    "insert into main.gateway_files select * from g.gateway_files where"
+    "insert into main.gateway_files(" MOVE_FILES ") select " MOVE_FILES
+    " from g.gateway_files where event_id = ?1",
+
+    "insert or ignore into main.gateway_contents(sha256, size, stored,"
+    " encoding, used, data) select sha256, size, stored, encoding, used, data"
+    " from g.gateway_contents where sha256 in (select sha256 from"
+    " g.gateway_files where event_id = ?1 union select before_sha256 from"
+    " g.gateway_files where event_id = ?1)",
+
+    "insert into main.gateway_parts select * from g.gateway_parts where"
     " event_id = ?1",
 
     "insert into main.gateway_output select * from g.gateway_output where"

@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include "ask.h"
+#include "contents.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -37,6 +38,8 @@ static const char  options_help[] =
     "  --live N              live streams that may be open besides (1024)\n"
     "  --question-threads N  threads that answer them (4)\n"
     "  --lag SECONDS         how far history files may be behind the traffic (5)\n"
+    "  --contents BYTES      kept of files that were written and read, all\n"
+    "                        sandboxes together (1073741824)\n"
     "  --stop SECONDS        how long stopping may take; the rest stays in the\n"
     "                        journal for the next start (10)\n"
     "  --history-ttl TIME    operations are kept that long: 90s, 15m, 12h, 7d,\n"
@@ -67,7 +70,7 @@ enum {
     OPT_KEY, OPT_FOLLOW, OPT_LAG, OPT_STOP, OPT_QUESTIONS, OPT_LIVE,
     OPT_QUESTION_THREADS, OPT_TTL,
     OPT_SIZE, OPT_TOTAL, OPT_KEEP, OPT_OVERFLOW, OPT_ON_DELETE, OPT_HOLD,
-    OPT_CLOCK, OPT_EXEC,
+    OPT_CLOCK, OPT_CONTENTS, OPT_EXEC,
     OPT_READY, OPT_LOG, OPT_VERSION, OPT_HELP
 };
 
@@ -88,6 +91,7 @@ static const struct option  options_long[] = {
     { "live", required_argument, NULL, OPT_LIVE },
     { "question-threads", required_argument, NULL, OPT_QUESTION_THREADS },
     { "lag", required_argument, NULL, OPT_LAG },
+    { "contents", required_argument, NULL, OPT_CONTENTS },
     { "stop", required_argument, NULL, OPT_STOP },
     { "history-ttl", required_argument, NULL, OPT_TTL },
     { "history-size", required_argument, NULL, OPT_SIZE },
@@ -448,6 +452,14 @@ options_one(options_t *o, int c, const char *v)
         o->lag_us = (uint64_t) n * 1000000;
         break;
 
+    case OPT_CONTENTS:
+        if (!options_number(v, 10, 1ul << 50, &n) || n < (1ul << 20)) {
+            return options_bad("--contents", v, "give bytes, at least 1048576");
+        }
+
+        o->contents = n;
+        break;
+
     case OPT_STOP:
         if (!options_number(v, 10, 3600, &n)) {
             return options_bad("--stop", v, "give seconds, at most 3600");
@@ -513,6 +525,7 @@ options_read(options_t *o, int argc, char **argv)
     o->stop_us = 10u * 1000000u;
     o->ready_fd = -1;
     retain_defaults(&o->limits);
+    o->contents = CONTENTS_LIMIT;
     o->questions = ASK_QUESTIONS;
     o->streams = ASK_STREAMS;
     o->question_threads = ASK_THREADS;

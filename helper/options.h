@@ -29,6 +29,7 @@ typedef struct {
     const char  *api_key_file;
     uint64_t     follow_us;
     uint64_t     lag_us;
+    uint64_t     contents;      /* bytes of contents of files */
     uint64_t     stop_us;
     bool         exec;
     unsigned     questions;         /* of the console API, open at once */

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "rows_end.h"
 #include "rows_pty.h"
+#include "versions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -616,7 +617,9 @@ rows_write(store_db_t *db, rows_op_t *op, const rows_record_t *first,
 
     for (r = list; r; r = r->next) {
 
-        if (r->r.frame.type == SB_F_OUTPUT) {
+        if (r->r.frame.type == SB_F_OUTPUT
+            || r->r.frame.type == SB_F_CONTENT)
+        {
             continue;
         }
 
@@ -640,6 +643,11 @@ rows_write(store_db_t *db, rows_op_t *op, const rows_record_t *first,
 
     if (rc == SQLITE_OK && last) {
         op->started = false;
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = last ? versions_end(db, op, &t, list)
+                  : versions_parts(db, op, list);
     }
 
     facts_free(&t);

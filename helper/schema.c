@@ -137,6 +137,33 @@ static const char  schema_format[] =
     "create index if not exists idx_gateway_purges on "                      \
         "gateway_purges(event_id);"
 
+/* Files over time: tables and indexes that came later. */
+#define VERSION_TABLES                                                       \
+    "create table if not exists gateway_contents("                           \
+        "id INTEGER PRIMARY KEY,"                                            \
+        "sha256 TEXT NOT NULL UNIQUE,"                                       \
+        "size INTEGER NOT NULL,"                                             \
+        "stored INTEGER NOT NULL,"                                           \
+        "encoding TEXT NOT NULL,"                                            \
+        "used INTEGER NOT NULL,"                                             \
+        "data BLOB NOT NULL);"                                               \
+    "create index if not exists idx_gateway_contents_used on "               \
+        "gateway_contents(used, stored);"                                    \
+    "create table if not exists gateway_parts("                              \
+        "event_id TEXT NOT NULL REFERENCES history_events(event_id) "        \
+            "ON DELETE CASCADE,"                                             \
+        "n INTEGER NOT NULL,"                                                \
+        "kind INTEGER NOT NULL,"                                             \
+        "offset INTEGER NOT NULL,"                                           \
+        "data BLOB NOT NULL,"                                                \
+        "PRIMARY KEY(event_id, n, kind, offset));"                           \
+    "create index if not exists idx_gateway_files_old on "                   \
+        "gateway_files(old_path) where old_path is not null;"                \
+    "create index if not exists idx_gateway_files_sha256 on "                \
+        "gateway_files(sha256) where sha256 is not null;"                    \
+    "create index if not exists idx_gateway_files_before on "                \
+        "gateway_files(before_sha256) where before_sha256 is not null;"
+
 static const char  schema_gateway[] =
     "create table if not exists gateway_state("
         "key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
@@ -185,9 +212,14 @@ static const char  schema_gateway[] =
         "sha256 TEXT,"
         "mode INTEGER,"
         "flags INTEGER NOT NULL DEFAULT 0,"
+        "before TEXT,"
+        "before_size INTEGER,"
+        "before_sha256 TEXT,"
+        "content TEXT,"
         "PRIMARY KEY(event_id, n)) WITHOUT ROWID;"
     "create index if not exists idx_gateway_files_path on "
         "gateway_files(path);"
+    VERSION_TABLES
 
     "create table if not exists gateway_output("
         "event_id TEXT NOT NULL REFERENCES history_events(event_id) "
@@ -332,7 +364,7 @@ int
 schema_upgrade(sqlite3 *db)
 {
     int   rc;
-    bool  ours, runs, chain, terminals;
+    bool  ours, runs, chain, terminals, versions;
 
     rc = schema_has(db, "select 1 from pragma_table_info('gateway_output')",
                     &ours);
@@ -361,6 +393,22 @@ schema_upgrade(sqlite3 *db)
                           " INTEGER;"
                           "alter table gateway_output add column runs BLOB;"
                           "commit", NULL, NULL, NULL);
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = schema_has(db, "select 1 from pragma_table_info("
+                        "'gateway_contents')", &versions);
+    }
+
+    if (rc == SQLITE_OK && !versions) {
+        rc = sqlite3_exec(db, "begin immediate;"
+                          "alter table gateway_files add column before TEXT;"
+                          "alter table gateway_files add column before_size"
+                          " INTEGER;"
+                          "alter table gateway_files add column before_sha256"
+                          " TEXT;"
+                          "alter table gateway_files add column content TEXT;"
+                          VERSION_TABLES "commit", NULL, NULL, NULL);
     }
 
     if (rc == SQLITE_OK && !chain) {

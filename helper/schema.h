@@ -40,6 +40,14 @@
  *                   sandbox (id named by the request; only in _gateway),
  *                   foldable (1: polling)
  * gateway_files     every file of an operation, n from 0; flags are SB_PATH_*
+ *                   size and sha256 are of the file after the operation; before
+ *                   says how the state before is known: history, assumed (a
+ *                   command or another operation may have come between),
+ *                   fetched, absent, unavailable; content: kept, too_large,
+ *                   unavailable (of the file after it)
+ * gateway_contents  contents of files, by SHA-256; used: cursor of the newest
+ *                   record that speaks of it; stored: bytes of data
+ * gateway_parts     pieces of files of operations that have not ended
  * gateway_output    order and time of output over both streams: row `ord`
  *                   (from 0, gap-free) is a run of `length` bytes at `offset`
  *                   of chunk (stream, chunk_index) of command_output_chunks;

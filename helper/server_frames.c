@@ -389,6 +389,7 @@ server_frames(server_t *s, conn_t *c)
         case SB_F_BEGIN:
         case SB_F_FACTS:
         case SB_F_OUTPUT:
+        case SB_F_CONTENT:
         case SB_F_END:
         case SB_F_GAP:
         case SB_F_SEEN:

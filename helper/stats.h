@@ -69,6 +69,18 @@
       "files whose write-ahead log is not in the database yet")              \
     X(WAL_MAX_BYTES, gauge, "history_wal_max_bytes",                         \
       "longest write-ahead log of an open file")                             \
+    X(CONTENTS_BYTES, gauge, "contents_bytes",                               \
+      "stored contents of files")                                            \
+    X(CONTENTS_MAX, gauge, "contents_max_bytes",                             \
+      "at which the oldest contents go")                                     \
+    X(CONTENTS_KEPT, counter, "contents_kept_total", "contents stored")      \
+    X(CONTENTS_SAME, counter, "contents_same_total",                         \
+      "contents that were there already")                                    \
+    X(CONTENTS_MISSED, counter, "contents_missed_total",                     \
+      "files written or read whose content is not kept: too large, or a"     \
+      " piece is missing")                                                   \
+    X(CONTENTS_DROPPED, counter, "contents_dropped_total",                   \
+      "contents that made room at the bound")                                \
     X(FILES_LOST, counter, "history_files_lost_total",                       \
       "history files that were set aside or vanished")                       \
     X(HISTORY_BYTES, gauge, "history_bytes",                                 \

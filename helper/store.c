@@ -1,6 +1,7 @@
 #include "store.h"
 #include "store_int.h"
 
+#include "contents.h"
 #include "id.h"
 #include "log.h"
 #include "stats.h"
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 
-#define STORE_STMTS  64
+#define STORE_STMTS  96
 
 /*
  * What we insert keeps the rules of the tables by itself: each IN () of a CHECK
@@ -646,7 +647,7 @@ store_load(store_db_t *db)
         rc = chain_load(&db->chain, db->db);
     }
 
-    return rc;
+    return rc == SQLITE_OK ? contents_load(db) : rc;
 }
 
 
@@ -728,6 +729,7 @@ store_commit(store_db_t *db, uint64_t applied)
     }
 
     chain_done(&db->chain);
+    contents_done(db);
 
     if (applied > db->applied) {
         db->applied = applied;
@@ -771,6 +773,7 @@ store_set_aside(store_t *s, const char *dir, const char *why)
     static const char  *suffixes[] = { "", "-wal", "-shm" };
 
     stats_add(STATS_FILES_LOST, 1);
+    contents_gone(dir);
 
     db = table_find(&s->open, dir, strlen(dir));
 

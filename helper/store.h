@@ -59,6 +59,8 @@ struct store_db_s {
     bool            fresh;          /* has no tables of ours yet */
     uint64_t        applied;        /* everything up to this cursor is in it */
     int64_t         next_seq;
+    int64_t         contents;       /* bytes of contents of files */
+    int64_t         contents_news;  /* ... by the transaction at hand */
     store_fold_t    folds[STORE_FOLDS];     /* newest last */
     unsigned        nfolds;
 

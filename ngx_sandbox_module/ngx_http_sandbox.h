@@ -51,6 +51,10 @@
 #define NGX_HTTP_SANDBOX_INGRESS_NEW  0x01
 #define NGX_HTTP_SANDBOX_INGRESS_OLD  0x02
 
+#define NGX_HTTP_SANDBOX_VERSIONS_OFF    0
+#define NGX_HTTP_SANDBOX_VERSIONS_ON     1
+#define NGX_HTTP_SANDBOX_VERSIONS_FETCH  2
+
 #define NGX_HTTP_SANDBOX_HELPER_NONE  0
 #define NGX_HTTP_SANDBOX_HELPER_UNIX  1
 #define NGX_HTTP_SANDBOX_HELPER_EXEC  2
@@ -86,6 +90,7 @@ typedef struct {
     ngx_str_t         history_path;
     ngx_str_t         history_sync;     /* normal | full */
     ngx_str_t         history_lag;      /* seconds; empty: the helper's own */
+    ngx_str_t         versions_limit;   /* bytes; empty: the helper's own */
     size_t            queue;            /* bytes kept per worker for the helper */
     size_t            zone_size;        /* sandbox_endpoint_zone */
     ngx_shm_zone_t   *zone;             /* learnt endpoints */
@@ -165,6 +170,8 @@ typedef struct {
     off_t                         capture_limit;
     ngx_flag_t                    digest;       /* of files that pass */
     ngx_uint_t                    record_input; /* sb_pty_input_e */
+    ngx_uint_t                    versions;     /* NGX_HTTP_SANDBOX_VERSIONS_*
+                                                   */
     size_t                        body_limit;
     ngx_msec_t                    timeout;
     ngx_http_sandbox_port_listen_t  *port_listen;   /* it is the listener */
@@ -300,6 +307,9 @@ typedef struct {
     unsigned                      last:1;       /* the whole answer passed */
     unsigned                      multipart_bad:1;
     unsigned                      digests:1;    /* of its files are made */
+    unsigned                      content:1;    /* the answer is a file to be
+                                                   kept */
+    unsigned                      content_lost:1;   /* pieces of one are */
     unsigned                      upgrade:1;    /* asks for a WebSocket */
     unsigned                      port_listener:1;
     unsigned                      ticket_used:1;
@@ -446,6 +456,21 @@ void ngx_http_sandbox_record_flush(ngx_http_sandbox_ctx_t *ctx);
 /* The same, and what was kept back as it might have gone on as a credential. */
 void ngx_http_sandbox_record_last(ngx_http_sandbox_ctx_t *ctx);
 
+/* ngx_http_sandbox_content.c */
+/* Are contents of its files to be kept? */
+ngx_uint_t ngx_http_sandbox_content_wanted(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+/* Keeps n bytes of a file (SB_CONTENT_*), which is numbered within its
+ * operation, at an offset, up to SB_CONTENT_MAX. */
+void ngx_http_sandbox_content_add(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t kind,
+    size_t file, uint64_t offset, const char *p, size_t n);
+/* Sends what is kept of this operation; has to follow before the worker does
+ * something else. */
+void ngx_http_sandbox_content_flush(ngx_http_sandbox_ctx_t *ctx);
+/* The same as _add() for sb_multipart_tap(). */
+void ngx_http_sandbox_content_tap(void *data, size_t file, uint64_t offset,
+    const char *p, size_t n);
+
 /* ngx_http_sandbox_status.c */
 /* Puts status, reason, exit code and HTTP status; sets ctx->status. */
 void ngx_http_sandbox_put_status(sb_frame_writer_t *w, ngx_http_request_t *r,
@@ -460,6 +485,8 @@ void ngx_http_sandbox_helper_exit(ngx_cycle_t *cycle);
  * limit, 0 or one of these; what has begun is to be closed. */
 #define NGX_HTTP_SANDBOX_QUEUE_MORE    1    /* by a quarter: an END */
 #define NGX_HTTP_SANDBOX_QUEUE_ALWAYS  2    /* the short form of it */
+#define NGX_HTTP_SANDBOX_QUEUE_HALF    3    /* no more than half of it: what
+                                               records can do without */
 uint64_t ngx_http_sandbox_helper_send(u_char *frame, size_t len,
     ngx_uint_t reserve);
 /* Is there a helper at all? */

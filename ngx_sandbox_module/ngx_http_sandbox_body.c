@@ -79,6 +79,16 @@ ngx_http_sandbox_body_ready(ngx_http_request_t *r)
                 ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
                 return;
             }
+
+            if (sb_op_index(ctx->op) == SB_OP_FILE_REPLACE
+                && body.len <= SB_CONTENT_MAX
+                && ngx_http_sandbox_content_wanted(r, ctx))
+            {
+                /* what comes of it is worked out where the text is held */
+                ngx_http_sandbox_content_add(ctx, SB_CONTENT_EDIT, 0, 0,
+                                             body.data, body.len);
+                ngx_http_sandbox_content_flush(ctx);
+            }
         }
     }
 
@@ -236,8 +246,15 @@ ngx_http_sandbox_upload_start(ngx_http_request_t *r,
     limits.no_digest = !lcf->digest;
 
     ctx->multipart = sb_multipart_new(boundary, &limits);
+    if (ctx->multipart == NULL) {
+        return NGX_ERROR;
+    }
 
-    return ctx->multipart ? NGX_OK : NGX_ERROR;
+    if (ngx_http_sandbox_content_wanted(r, ctx)) {
+        sb_multipart_tap(ctx->multipart, ngx_http_sandbox_content_tap, ctx);
+    }
+
+    return NGX_OK;
 }
 
 
@@ -290,6 +307,8 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         if (b->last_buf && (rc == SB_OK || rc == SB_AGAIN)) {
             rc = sb_multipart_finish(ctx->multipart);
         }
+
+        ngx_http_sandbox_content_flush(ctx);
 
         if (rc != SB_OK && rc != SB_AGAIN) {
             return ngx_http_sandbox_upload_refused(r, ctx, rc);

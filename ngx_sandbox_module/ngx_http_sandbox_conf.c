@@ -676,6 +676,38 @@ ngx_http_sandbox_conf_lag(ngx_conf_t *cf, ngx_str_t *lag)
 }
 
 
+/* A size in bytes, as the helper takes it. */
+static char *
+ngx_http_sandbox_conf_bytes(ngx_conf_t *cf, ngx_str_t *size)
+{
+    off_t    n;
+    u_char  *p;
+
+    if (size->data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    n = ngx_parse_offset(size);
+
+    if (n == NGX_ERROR || n < 1024 * 1024) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_versions_limit must be a size of at least "
+                           "1m");
+        return NGX_CONF_ERROR;
+    }
+
+    p = ngx_pnalloc(cf->pool, NGX_OFF_T_LEN + 1);
+    if (p == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    size->len = (size_t) (ngx_sprintf(p, "%O", n) - p);
+    size->data = p;
+
+    return NGX_CONF_OK;
+}
+
+
 char *
 ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
 {
@@ -704,6 +736,10 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
     }
 
     if (ngx_http_sandbox_conf_lag(cf, &mcf->history_lag) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_sandbox_conf_bytes(cf, &mcf->versions_limit) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 

@@ -37,7 +37,7 @@
 #define NGX_HTTP_SANDBOX_MANAGER_COMPARE   2000
 #define NGX_HTTP_SANDBOX_MANAGER_IDLE      (60 * 60 * 1000)
 
-#define NGX_HTTP_SANDBOX_MANAGER_ARGS      24
+#define NGX_HTTP_SANDBOX_MANAGER_ARGS      26
 #define NGX_HTTP_SANDBOX_MANAGER_CMDLINE   16384
 
 
@@ -169,6 +169,7 @@ ngx_http_sandbox_manager_arguments(ngx_http_sandbox_manager_t *m)
         { "--socket",        &mcf->socket },
         { "--sync",          &mcf->history_sync },
         { "--lag",           &mcf->history_lag },
+        { "--contents",      &mcf->versions_limit },
         { "--mode",          &mcf->history },
         { "--upstream",      &mcf->upstream_url },
         { "--api-key-file",  &mcf->api_key_file },

@@ -46,6 +46,8 @@ typedef enum {
       "bytes typed into terminals that were not echoed, nor kept")            \
     X(INPUT_UNREAD, "terminal_input_unread_total",                            \
       "text messages to terminals that were not read")                        \
+    X(CONTENTS_LOST, "contents_lost_total",                                   \
+      "operations with contents of files that found no room in the queue")    \
     X(ENDS_SHORT, "ends_shortened_total",                                     \
       "ends without details because the queue was full")                      \
     X(AUTH_FAILURES, "auth_failures_total",                                   \

@@ -31,6 +31,13 @@ static ngx_conf_enum_t  ngx_http_sandbox_endpoints[] = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_sandbox_versions[] = {
+    { ngx_string("off"), NGX_HTTP_SANDBOX_VERSIONS_OFF },
+    { ngx_string("on"), NGX_HTTP_SANDBOX_VERSIONS_ON },
+    { ngx_null_string, 0 }
+};
+
+
 static ngx_http_sandbox_ingress_t  ngx_http_sandbox_ingress_off = {
     NGX_HTTP_SANDBOX_INGRESS_OFF, { NULL, 0, 0, 0, NULL }
 };
@@ -98,6 +105,13 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       ngx_conf_set_str_slot,
       NGX_HTTP_MAIN_CONF_OFFSET,
       offsetof(ngx_http_sandbox_main_conf_t, history_sync),
+      NULL },
+
+    { ngx_string("sandbox_versions_limit"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, versions_limit),
       NULL },
 
     { ngx_string("sandbox_history_lag"),
@@ -268,6 +282,13 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       offsetof(ngx_http_sandbox_loc_conf_t, digest),
       NULL },
 
+    { ngx_string("sandbox_versions"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, versions),
+      &ngx_http_sandbox_versions },
+
     { ngx_string("sandbox_body_limit"),
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
       ngx_conf_set_size_slot,
@@ -420,6 +441,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->capture_limit = NGX_CONF_UNSET;
     lcf->digest = NGX_CONF_UNSET;
     lcf->record_input = NGX_CONF_UNSET_UINT;
+    lcf->versions = NGX_CONF_UNSET_UINT;
     lcf->body_limit = NGX_CONF_UNSET_SIZE;
     lcf->timeout = NGX_CONF_UNSET_MSEC;
     lcf->api_timeout = NGX_CONF_UNSET_MSEC;
@@ -462,6 +484,8 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_value(conf->digest, prev->digest, 1);
     ngx_conf_merge_uint_value(conf->record_input, prev->record_input,
                               SB_PTY_HIDDEN);
+    ngx_conf_merge_uint_value(conf->versions, prev->versions,
+                              NGX_HTTP_SANDBOX_VERSIONS_ON);
     ngx_conf_merge_off_value(conf->capture_limit, prev->capture_limit,
                              16 * 1024 * 1024);
     ngx_conf_merge_size_value(conf->body_limit, prev->body_limit, 1024 * 1024);

@@ -42,7 +42,19 @@ ngx_http_sandbox_queue_add(ngx_http_sandbox_queue_t *queue, u_char *frame,
     u_char  *p;
     size_t   limit;
 
-    limit = reserve ? queue->limit + queue->limit / 4 : queue->limit;
+    switch (reserve) {
+
+    case 0:
+        limit = queue->limit;
+        break;
+
+    case NGX_HTTP_SANDBOX_QUEUE_HALF:
+        limit = queue->limit / 2;
+        break;
+
+    default:
+        limit = queue->limit + queue->limit / 4;
+    }
 
     if (queue->bytes + len > limit
         && reserve != NGX_HTTP_SANDBOX_QUEUE_ALWAYS)

@@ -396,6 +396,8 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     ctx->ended = 1;
 
+    ngx_http_sandbox_content_flush(ctx);
+
     if (ctx->stream) {
         /* also when it was cut: the tail that had come */
         (void) sb_stream_finish(ctx->stream);

@@ -23,6 +23,7 @@ static void ngx_http_sandbox_stream_output(void *data, sb_std_e which,
 static void ngx_http_sandbox_stream_init(void *data, sb_str_t id);
 static void ngx_http_sandbox_stream_result(void *data, sb_str_t json,
     bool whole);
+static ngx_uint_t ngx_http_sandbox_whole_file(ngx_http_sandbox_ctx_t *ctx);
 static ngx_int_t ngx_http_sandbox_taps(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
 static void ngx_http_sandbox_feed(ngx_http_request_t *r,
@@ -397,19 +398,54 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (ctx->mode != NGX_HTTP_SANDBOX_OFF && lcf->digest
+    if (ctx->mode != NGX_HTTP_SANDBOX_OFF && !encoded
         && ctx->upstream_status == NGX_HTTP_OK
-        && sb_op_index(ctx->op) == SB_OP_FILE_READ)
+        && ngx_http_sandbox_whole_file(ctx))
     {
-        ctx->digest = sb_sha256_new();
-        if (ctx->digest == NULL) {
-            return NGX_ERROR;
+        if (lcf->digest) {
+            ctx->digest = sb_sha256_new();
+            if (ctx->digest == NULL) {
+                return NGX_ERROR;
+            }
+
+            r->filter_need_in_memory = 1;
         }
 
-        r->filter_need_in_memory = 1;
+        if (r->headers_out.content_length_n <= SB_CONTENT_MAX
+            && ngx_http_sandbox_content_wanted(r, ctx))
+        {
+            ctx->content = 1;
+            r->filter_need_in_memory = 1;
+        }
     }
 
     return NGX_OK;
+}
+
+
+/* Does the request ask for all of a file?  execd gives chosen lines with the
+ * same status. */
+
+static ngx_uint_t
+ngx_http_sandbox_whole_file(ngx_http_sandbox_ctx_t *ctx)
+{
+    sb_str_t  json;
+
+    if (sb_op_index(ctx->op) != SB_OP_FILE_READ) {
+        return 0;
+    }
+
+    if (ctx->facts == NULL) {
+        return 1;
+    }
+
+    /* canonical: these come before "path" */
+
+    json = sb_str(ctx->facts->json.data, ctx->facts->json.len);
+
+    return !(json.len > 9 && (ngx_memcmp(json.data, "{\"limit\":", 9) == 0
+                              || ngx_memcmp(json.data, "{\"offset\"", 9)
+                                 == 0));
 }
 
 
@@ -500,6 +536,9 @@ ngx_http_sandbox_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
     if (ctx->stream) {
         ngx_http_sandbox_record_flush(ctx);
+
+    } else if (ctx->content) {
+        ngx_http_sandbox_content_flush(ctx);
     }
 
     if (whole && !ctx->last) {
@@ -547,8 +586,16 @@ ngx_http_sandbox_feed(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     } else if (ctx->answer) {
         sb_answer_feed(ctx->answer, p, n);
 
-    } else if (ctx->digest) {
-        sb_sha256_add(ctx->digest, p, n);
+    } else {
+
+        if (ctx->digest) {
+            sb_sha256_add(ctx->digest, p, n);
+        }
+
+        if (ctx->content) {
+            ngx_http_sandbox_content_add(ctx, SB_CONTENT_AFTER, 0,
+                                         ctx->bytes_out - n, p, n);
+        }
     }
 }
 

@@ -143,6 +143,10 @@ my %row = (
         [ 'NAME maybe;', qr/invalid value "maybe"/ ] ] },
     sandbox_digest => { good => 'off', effect => 'digest.t', bad => [
         [ 'NAME maybe;', qr/"on" or "off"/ ] ] },
+    sandbox_versions => { good => 'off', effect => 'versions-bounds.t', bad => [
+        [ 'NAME maybe;', qr/invalid value "maybe"/ ] ] },
+    sandbox_versions_limit => { good => '2m', effect => 'helper-exec.t', bad => [
+        [ 'NAME 64k;', qr/at least 1m/ ], [ 'NAME x;', qr/at least 1m/ ] ] },
     sandbox_body_limit => { good => '2m', effect => 'sanity.t', bad => [
         [ 'NAME -1;', qr/invalid value/ ] ] },
     sandbox_timeout => { good => '1s', effect => 'helper-down.t', bad => [
@@ -246,6 +250,7 @@ my %set = (
     sandbox_capture_limit => [ 1, 2, 0 ],
     sandbox_digest => [ 'off', 'on', 'off' ],
     sandbox_record_input => [ 'on', 'off', 'hidden' ],
+    sandbox_versions => [ 'off', 'on', 'off' ],
     sandbox_body_limit => [ 1000, 2000, 3000 ],
     sandbox_timeout => [ '800ms', '1600ms', '200ms' ],
     map { my $d = $_; $d => [ map { "$d-$_" } 1 .. 3 ] }
@@ -537,6 +542,19 @@ my %inherits = (
               $e->{result}{input_hidden_bytes} // 'none' ];
         } @places;
         is_deeply(\@got, [ [ 1, 'none' ], [ 0, 'none' ], [ 0, 1 ] ], 'on, off, hidden');
+    },
+
+    sandbox_versions => sub {
+        my @have = map {
+            my $r = ask($_, POST => '/proxy/44772/files/upload', headers => [
+                'Content-Type: multipart/form-data; boundary=B' ], body =>
+                join("\r\n", '--B', 'Content-Disposition: form-data;'
+                     . ' name="metadata"; filename="m"', '', '{"path":"/v"}',
+                     '--B', 'Content-Disposition: form-data; name="file";'
+                     . ' filename="f"', '', 'x', '--B--', ''));
+            $t->record($r)->{files}[0]{content} // '';
+        } @places;
+        is("@have", 'unavailable kept unavailable', 'off, on, off');
     },
 
     sandbox_body_limit => sub {

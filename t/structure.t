@@ -91,8 +91,8 @@ for my $header (sort keys %may) {
 # --- who is linked with what -------------------------------------------------------------
 
 my %libraries = (
-    'sandbox-helper'  => [ qw(c crypto curl sqlite3 archive m pthread) ],
-    'sandbox-history' => [ qw(c crypto curl sqlite3 archive m pthread) ],
+    'sandbox-helper'  => [ qw(c crypto curl sqlite3 z archive m pthread) ],
+    'sandbox-history' => [ qw(c crypto curl sqlite3 archive z m pthread) ],
     'sandbox-gateway' => [ qw(c crypto ssl m) ],
     'sandbox-runtime' => [ qw(c crypto curl microhttpd wslay util m pthread) ],
     'ngx_http_sandbox_module.so' => [ qw(c crypto m) ],

@@ -1,0 +1,867 @@
+#include "versions.h"
+
+#include "contents.h"
+#include "diff.h"
+#include "digest.h"
+#include "json.h"
+#include "log.h"
+#include "operation_table.h"
+#include "rows_end.h"
+#include "stats.h"
+#include "versions_find.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+
+/* A piece of a file among the records at hand. */
+typedef struct {
+    uint64_t  n;
+    uint64_t  kind;
+    uint64_t  offset;
+    size_t    order;
+    sb_str_t  data;
+} versions_piece_t;
+
+/* One operation. */
+typedef struct {
+    store_db_t        *db;
+    rows_op_t         *op;
+    sb_op_e            type;
+    bool               succeeded;
+    bool               stateless;   /* nothing is known of its paths */
+    uint64_t           cursor;
+    versions_self_t    self;
+    versions_piece_t  *pieces;
+    size_t             npieces, apieces;
+    bool               stored;      /* some stand in gateway_parts */
+    sb_buf_t           edit;        /* body of a file.replace */
+} versions_op_t;
+
+/* One file of it. */
+typedef struct {
+    int64_t      n;
+    char        *path;
+    char        *old_path;
+    int64_t      size;              /* -1: not known */
+    char         sha256[CONTENTS_HEX + 1];      /* empty: not known */
+    const char  *before;            /* NULL: does not apply */
+    int64_t      before_size;
+    char         before_sha256[CONTENTS_HEX + 1];
+    const char  *content;
+    sb_buf_t     text[2];           /* before, after */
+    bool         held[2];           /* these are whole */
+    sb_buf_t     diff;
+    bool         has_diff;
+    bool         diff_cut;
+} versions_file_t;
+
+
+/* --- pieces --------------------------------------------------------------- */
+
+static int
+versions_piece(versions_op_t *v, uint64_t n, uint64_t kind, uint64_t offset,
+    sb_str_t data)
+{
+    size_t             alloc;
+    versions_piece_t  *p;
+
+    if (v->npieces == v->apieces) {
+        alloc = v->apieces ? v->apieces * 2 : 16;
+
+        p = realloc(v->pieces, alloc * sizeof(versions_piece_t));
+        if (p == NULL) {
+            return SQLITE_NOMEM;
+        }
+
+        v->pieces = p;
+        v->apieces = alloc;
+    }
+
+    p = &v->pieces[v->npieces];
+    p->n = n;
+    p->kind = kind;
+    p->offset = offset;
+    p->order = v->npieces++;
+    p->data = data;
+
+    return SQLITE_OK;
+}
+
+
+static int
+versions_compare(const void *a, const void *b)
+{
+    const versions_piece_t  *x = a, *y = b;
+
+    if (x->n != y->n) {
+        return x->n < y->n ? -1 : 1;
+    }
+
+    if (x->kind != y->kind) {
+        return x->kind < y->kind ? -1 : 1;
+    }
+
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+
+static int
+versions_frame(versions_op_t *v, const sb_frame_t *f)
+{
+    int       rc;
+    uint16_t  tag;
+    uint64_t  n, kind, offset;
+    sb_str_t  fields, value;
+
+    fields = f->fields;
+    n = 0;
+    kind = SB_CONTENT_AFTER;
+    offset = 0;
+
+    while (sb_field_next(&fields, &tag, &value)) {
+
+        switch (tag) {
+
+        case SB_T_FILE_N:
+            n = sb_value_u64(value, FACTS_FILES);
+            kind = SB_CONTENT_AFTER;
+            break;
+
+        case SB_T_FILE_KIND:
+            kind = sb_value_u64(value, UINT64_MAX);
+            break;
+
+        case SB_T_FILE_OFFSET:
+            offset = sb_value_u64(value, SB_CONTENT_MAX);
+            break;
+
+        case SB_T_DATA:
+            if (n < FACTS_FILES && kind <= SB_CONTENT_EDIT
+                && offset <= SB_CONTENT_MAX
+                && value.len <= SB_CONTENT_MAX - offset)
+            {
+                rows_try(rc, versions_piece(v, n, kind, offset, value));
+            }
+
+            break;
+
+        default:
+            break;
+        }
+    }
+
+    return SQLITE_OK;
+}
+
+
+/* The pieces among the records, in order. */
+static int
+versions_collect(versions_op_t *v, const rows_record_t *first)
+{
+    int                   rc;
+    const rows_record_t  *r;
+
+    for (r = first; r; r = r->next) {
+        if (r->r.frame.type == SB_F_CONTENT) {
+            rows_try(rc, versions_frame(v, &r->r.frame));
+        }
+    }
+
+    if (v->npieces) {
+        qsort(v->pieces, v->npieces, sizeof(versions_piece_t),
+              versions_compare);
+    }
+
+    return SQLITE_OK;
+}
+
+
+int
+versions_parts(store_db_t *db, rows_op_t *op, const rows_record_t *first)
+{
+    int                   rc;
+    size_t                i;
+    sqlite3_stmt         *st;
+    versions_op_t         v;
+    versions_piece_t     *p;
+    const rows_record_t  *r;
+
+    for (r = first; r && r->r.frame.type != SB_F_CONTENT; r = r->next) {
+        /* void */
+    }
+
+    if (r == NULL || op->pending) {
+        return SQLITE_OK;
+    }
+
+    memset(&v, 0, sizeof(v));
+    rc = versions_collect(&v, r);
+
+    if (rc == SQLITE_OK) {
+        /* the event they refer to */
+        rc = store_flush(db);
+    }
+
+    for (i = 0; i < v.npieces && rc == SQLITE_OK; i++) {
+        p = &v.pieces[i];
+
+        st = store_stmt(db, ROWS_PART_ADD, "insert or ignore into"
+                        " gateway_parts(event_id, n, kind, offset, data)"
+                        " values(?1, ?2, ?3, ?4, ?5)");
+        if (st == NULL) {
+            rc = sqlite3_errcode(db->db);
+            break;
+        }
+
+        store_bind_id(st, 1, op->id);
+        sqlite3_bind_int64(st, 2, (sqlite3_int64) p->n);
+        sqlite3_bind_int64(st, 3, (sqlite3_int64) p->kind);
+        sqlite3_bind_int64(st, 4, (sqlite3_int64) p->offset);
+        sqlite3_bind_blob64(st, 5, p->data.data, p->data.len, SQLITE_STATIC);
+        rc = store_run(st);
+    }
+
+    free(v.pieces);
+
+    return rc;
+}
+
+
+/* Puts together what has come of one file; *whole: there is no hole in it. */
+static int
+versions_gather(versions_op_t *v, int64_t n, sb_content_e kind, sb_buf_t *out,
+    bool *whole)
+{
+    int                rc;
+    size_t             lo, hi, mid;
+    sqlite3_stmt      *st;
+    versions_piece_t   key, *p;
+
+    *whole = true;
+    out->len = 0;
+    out->max = SB_CONTENT_MAX;
+    rc = SQLITE_OK;
+
+    if (v->stored) {
+        st = store_stmt(v->db, ROWS_PART_READ, "select offset, data from"
+                        " gateway_parts where event_id = ?1 and n = ?2 and"
+                        " kind = ?3 order by offset");
+        if (st == NULL) {
+            return sqlite3_errcode(v->db->db);
+        }
+
+        store_bind_id(st, 1, v->op->id);
+        sqlite3_bind_int64(st, 2, n);
+        sqlite3_bind_int64(st, 3, kind);
+
+        while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+            if ((size_t) sqlite3_column_int64(st, 0) != out->len) {
+                *whole = false;
+
+            } else if (sb_buf_add(out, sqlite3_column_blob(st, 1),
+                                  (size_t) sqlite3_column_bytes(st, 1))
+                       != SB_OK)
+            {
+                *whole = false;
+            }
+        }
+
+        (void) sqlite3_reset(st);
+        rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+    }
+
+    key.n = (uint64_t) n;
+    key.kind = kind;
+    key.order = 0;
+
+    for (lo = 0, hi = v->npieces; lo < hi; /* void */ ) {
+        mid = lo + (hi - lo) / 2;
+
+        if (versions_compare(&v->pieces[mid], &key) < 0) {
+            lo = mid + 1;
+
+        } else {
+            hi = mid;
+        }
+    }
+
+    for (p = v->pieces + lo; p < v->pieces + v->npieces
+                             && p->n == (uint64_t) n && p->kind == kind; p++)
+    {
+        if (p->offset != out->len
+            || sb_buf_add(out, p->data.data, p->data.len) != SB_OK)
+        {
+            *whole = false;
+        }
+    }
+
+    return rc;
+}
+
+
+/* --- one file ------------------------------------------------------------- */
+
+static sb_str_t
+versions_text(const versions_file_t *f, unsigned which)
+{
+    return sb_str(f->text[which].len ? f->text[which].data : "",
+                  f->text[which].len);
+}
+
+
+static void
+versions_hash(char hex[CONTENTS_HEX + 1], sb_str_t s)
+{
+    uint8_t  digest[32];
+
+    sb_sha256(digest, s);
+    sb_hex(hex, digest, sizeof(digest));
+}
+
+
+/* What passed of the file as it is now. */
+static int
+versions_after(versions_op_t *v, versions_file_t *f)
+{
+    int   rc;
+    bool  whole;
+    char  hex[CONTENTS_HEX + 1];
+
+    f->content = "unavailable";
+
+    if (f->size > SB_CONTENT_MAX) {
+        f->content = "too_large";
+        stats_add(STATS_CONTENTS_MISSED, 1);
+        return SQLITE_OK;
+    }
+
+    rows_try(rc, versions_gather(v, f->n, SB_CONTENT_AFTER, &f->text[1],
+                                 &whole));
+
+    versions_hash(hex, versions_text(f, 1));
+
+    /* an empty file has no pieces */
+
+    if (!whole || f->size < 0 || (size_t) f->size != f->text[1].len
+        || (f->sha256[0] && strcmp(f->sha256, hex) != 0)
+        || (f->size == 0 && v->npieces == 0 && !v->stored
+            && f->sha256[0] == '\0'))
+    {
+        stats_add(STATS_CONTENTS_MISSED, 1);
+        return SQLITE_OK;
+    }
+
+    (void) strcpy(f->sha256, hex);
+    f->held[1] = true;
+    f->content = "kept";
+
+    return contents_put(v->db, f->sha256, versions_text(f, 1), v->cursor);
+}
+
+
+/* Reads a content that is known by its digest. */
+static int
+versions_load(versions_op_t *v, versions_file_t *f, unsigned which,
+    const char *sha256)
+{
+    int  rc;
+
+    f->text[which].len = 0;
+    f->text[which].max = SB_CONTENT_MAX;
+
+    rc = contents_get(v->db->db, sha256, &f->text[which]);
+    f->held[which] = rc == SQLITE_OK;
+
+    /* not kept, or what is kept is not it: it is not there */
+    return rc == SQLITE_NOTFOUND || rc == SQLITE_CORRUPT
+           || rc == SQLITE_TOOBIG ? SQLITE_OK : rc;
+}
+
+
+/* How the file stood before. */
+static int
+versions_before(versions_op_t *v, versions_file_t *f)
+{
+    int         rc;
+    bool        whole;
+    version_t   found;
+
+    rows_try(rc, versions_gather(v, f->n, SB_CONTENT_BEFORE, &f->text[0],
+                                 &whole));
+
+    if (f->text[0].len && whole) {
+        f->before = "fetched";
+        f->before_size = (int64_t) f->text[0].len;
+        versions_hash(f->before_sha256, versions_text(f, 0));
+        f->held[0] = true;
+
+        return contents_put(v->db, f->before_sha256, versions_text(f, 0),
+                            v->cursor);
+    }
+
+    f->before = "unavailable";
+
+    if (v->stateless) {
+        return SQLITE_OK;
+    }
+
+    rows_try(rc, versions_find(v->db, &v->self, f->path, f->n, &found));
+
+    if (found.state == VERSION_UNKNOWN) {
+        return SQLITE_OK;
+    }
+
+    if (found.state == VERSION_ABSENT) {
+        f->before = found.assumed ? "assumed" : "absent";
+        f->held[0] = true;
+        return SQLITE_OK;
+    }
+
+    f->before = found.assumed ? "assumed" : "history";
+    f->before_size = found.size;
+    (void) strcpy(f->before_sha256, found.sha256);
+
+    return versions_load(v, f, 0, f->before_sha256);
+}
+
+
+/* What execd makes of a text: all that is `old` becomes `new`. */
+static sb_rc_t
+versions_replace(sb_buf_t *out, sb_str_t text, sb_str_t old, sb_str_t new)
+{
+    sb_rc_t      rc;
+    const char  *p;
+
+    out->len = 0;
+    out->max = SB_CONTENT_MAX;
+    rc = SB_OK;
+
+    while (rc == SB_OK && text.len) {
+        p = memmem(text.data, text.len, old.data, old.len);
+
+        if (p == NULL) {
+            return sb_buf_add_str(out, text);
+        }
+
+        rc = sb_buf_add(out, text.data, (size_t) (p - text.data));
+
+        if (rc == SB_OK) {
+            rc = sb_buf_add_str(out, new);
+        }
+
+        text.len -= (size_t) (p - text.data) + old.len;
+        text.data = p + old.len;
+    }
+
+    return rc;
+}
+
+
+/* A text was replaced in the file: known only if it was held before. */
+static int
+versions_edited(versions_op_t *v, versions_file_t *f)
+{
+    int             rc;
+    bool            whole;
+    sb_jdoc_t      *doc;
+    const sb_jv_t  *edit, *old, *new;
+
+    sb_json_limits_t  limits = { 0, SB_CONTENT_MAX };
+
+    f->content = "unavailable";
+
+    if (!f->held[0] || f->before_sha256[0] == '\0'
+        || strcmp(f->before, "assumed") == 0)
+    {
+        return SQLITE_OK;
+    }
+
+    rows_try(rc, versions_gather(v, 0, SB_CONTENT_EDIT, &v->edit, &whole));
+
+    if (!whole || v->edit.len == 0) {
+        return SQLITE_OK;
+    }
+
+    doc = sb_jdoc_parse(sb_str(v->edit.data, v->edit.len), &limits, NULL);
+    if (doc == NULL) {
+        return SQLITE_OK;
+    }
+
+    edit = sb_jv_get(sb_jdoc_root(doc), f->path);
+    old = sb_jv_get(edit, "old");
+    new = sb_jv_get(edit, "new");
+
+    if (old && new && sb_jv_str(edit, "old").len
+        && versions_replace(&f->text[1], versions_text(f, 0),
+                            sb_jv_str(edit, "old"), sb_jv_str(edit, "new"))
+           == SB_OK)
+    {
+        f->size = (int64_t) f->text[1].len;
+        versions_hash(f->sha256, versions_text(f, 1));
+        f->held[1] = true;
+        f->content = "kept";
+        rc = contents_put(v->db, f->sha256, versions_text(f, 1), v->cursor);
+    }
+
+    sb_jdoc_free(doc);
+
+    return rc;
+}
+
+
+/* The file came from another path. */
+static int
+versions_moved(versions_op_t *v, versions_file_t *f)
+{
+    int        rc;
+    version_t  found;
+
+    if (f->old_path == NULL || v->stateless) {
+        return SQLITE_OK;
+    }
+
+    rows_try(rc, versions_find(v->db, &v->self, f->old_path, f->n, &found));
+
+    if (found.state == VERSION_KNOWN && !found.assumed) {
+        f->size = found.size;
+        (void) strcpy(f->sha256, found.sha256);
+        f->content = "kept";
+        rc = versions_load(v, f, 1, f->sha256);
+        f->content = f->held[1] ? "kept" : "unavailable";
+    }
+
+    return rc;
+}
+
+
+static int
+versions_diff(versions_op_t *v, versions_file_t *f)
+{
+    sb_rc_t   rc;
+    sb_str_t  none, path;
+
+    if (!f->held[0] || !(f->held[1] || v->type == SB_OP_FILE_DELETE)
+        || !sb_diff_is_text(versions_text(f, 0))
+        || !sb_diff_is_text(versions_text(f, 1)))
+    {
+        return SQLITE_OK;
+    }
+
+    none = sb_str(NULL, 0);
+    path = sb_str(f->path, strlen(f->path));
+
+    rc = sb_diff(&f->diff, f->before_sha256[0] ? path : none,
+                 versions_text(f, 0),
+                 v->type == SB_OP_FILE_DELETE ? none : path,
+                 versions_text(f, 1), NULL);
+
+    if (rc == SB_NOMEM) {
+        return SQLITE_NOMEM;
+    }
+
+    f->has_diff = true;
+    f->diff_cut = rc != SB_OK;
+
+    return SQLITE_OK;
+}
+
+
+static void
+versions_bind_hash(sqlite3_stmt *st, int n, const char *sha256)
+{
+    if (sha256[0]) {
+        sqlite3_bind_text(st, n, sha256, -1, SQLITE_STATIC);
+    }
+}
+
+
+static void
+versions_bind_size(sqlite3_stmt *st, int n, int64_t size)
+{
+    if (size >= 0) {
+        sqlite3_bind_int64(st, n, size);
+    }
+}
+
+
+static int
+versions_write(versions_op_t *v, versions_file_t *f)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    st = store_stmt(v->db, ROWS_VERSION_SET, "update gateway_files set"
+                    " before = ?3, before_size = ?4, before_sha256 = ?5,"
+                    " content = ?6, size = coalesce(?7, size),"
+                    " sha256 = coalesce(?8, sha256)"
+                    " where event_id = ?1 and n = ?2");
+    if (st == NULL) {
+        return sqlite3_errcode(v->db->db);
+    }
+
+    store_bind_id(st, 1, v->op->id);
+    sqlite3_bind_int64(st, 2, f->n);
+    sqlite3_bind_text(st, 3, f->before, -1, SQLITE_STATIC);
+    versions_bind_size(st, 4, f->before_size);
+    versions_bind_hash(st, 5, f->before_sha256);
+    sqlite3_bind_text(st, 6, f->content, -1, SQLITE_STATIC);
+    versions_bind_size(st, 7, f->size);
+    versions_bind_hash(st, 8, f->sha256);
+    rows_try(rc, store_run(st));
+
+    if (f->n != 0) {
+        return SQLITE_OK;
+    }
+
+    st = store_stmt(v->db, ROWS_VERSION_FIRST, "update file_operations set"
+                    " before_size = ?2, before_hash = ?3,"
+                    " after_size = coalesce(?4, after_size),"
+                    " after_hash = coalesce(?5, after_hash),"
+                    " diff_data = ?6, diff_encoding = ?7, diff_complete = ?8"
+                    " where event_id = ?1");
+    if (st == NULL) {
+        return sqlite3_errcode(v->db->db);
+    }
+
+    store_bind_id(st, 1, v->op->id);
+    versions_bind_size(st, 2, f->before_size);
+    versions_bind_hash(st, 3, f->before_sha256);
+
+    if (v->succeeded) {
+        versions_bind_size(st, 4, f->size);
+        versions_bind_hash(st, 5, f->sha256);
+    }
+
+    if (f->has_diff) {
+        sqlite3_bind_text64(st, 6, f->diff.len ? f->diff.data : "",
+                            f->diff.len, SQLITE_STATIC, SQLITE_UTF8);
+        sqlite3_bind_text(st, 7, "identity", -1, SQLITE_STATIC);
+    }
+
+    sqlite3_bind_int(st, 8, !f->diff_cut);
+
+    return store_run(st);
+}
+
+
+static int
+versions_file(versions_op_t *v, versions_file_t *f)
+{
+    int  rc;
+
+    if (v->type == SB_OP_FILE_READ || v->type == SB_OP_ISOLATED_FILE_READ) {
+
+        if (!v->succeeded || f->sha256[0] == '\0') {
+            return SQLITE_OK;
+        }
+
+        rows_try(rc, versions_after(v, f));
+
+        /* reading changes nothing */
+        f->before = "read";
+        f->before_size = f->size;
+        (void) strcpy(f->before_sha256, f->sha256);
+
+        return versions_write(v, f);
+    }
+
+    rows_try(rc, versions_before(v, f));
+
+    if (!v->succeeded) {
+        /* it may have happened, or half of it */
+        return versions_write(v, f);
+    }
+
+    switch (v->type) {
+
+    case SB_OP_FILE_WRITE:
+    case SB_OP_ISOLATED_FILE_WRITE:
+        rc = versions_after(v, f);
+        break;
+
+    case SB_OP_FILE_REPLACE:
+        rc = versions_edited(v, f);
+        break;
+
+    case SB_OP_FILE_MOVE:
+        rc = versions_moved(v, f);
+        break;
+
+    default:
+        break;
+    }
+
+    if (rc == SQLITE_OK && v->type != SB_OP_FILE_MOVE) {
+        rc = versions_diff(v, f);
+    }
+
+    return rc == SQLITE_OK ? versions_write(v, f) : rc;
+}
+
+
+/* --- one operation -------------------------------------------------------- */
+
+static int
+versions_files(versions_op_t *v)
+{
+    int               rc;
+    int64_t           n;
+    const char       *text;
+    sqlite3_stmt     *st;
+    versions_file_t   f;
+
+    for (n = 0; n < v->op->nfiles && n < FACTS_FILES; n++) {
+
+        st = store_stmt(v->db, ROWS_VERSION_FILES, "select path, old_path,"
+                        " size, sha256 from gateway_files where event_id = ?1"
+                        " and n = ?2");
+        if (st == NULL) {
+            return sqlite3_errcode(v->db->db);
+        }
+
+        store_bind_id(st, 1, v->op->id);
+        sqlite3_bind_int64(st, 2, n);
+        rc = sqlite3_step(st);
+
+        if (rc != SQLITE_ROW) {
+            (void) sqlite3_reset(st);
+
+            if (rc == SQLITE_DONE) {
+                continue;
+            }
+
+            return rc;
+        }
+
+        memset(&f, 0, sizeof(f));
+        f.n = n;
+        f.before_size = -1;
+        text = (const char *) sqlite3_column_text(st, 0);
+        f.path = text ? strdup(text) : NULL;
+        text = (const char *) sqlite3_column_text(st, 1);
+        f.old_path = text ? strdup(text) : NULL;
+        f.size = sqlite3_column_type(st, 2) == SQLITE_NULL
+                 ? -1 : sqlite3_column_int64(st, 2);
+        text = (const char *) sqlite3_column_text(st, 3);
+        (void) snprintf(f.sha256, sizeof(f.sha256), "%s", text ? text : "");
+        (void) sqlite3_reset(st);
+
+        rc = f.path ? versions_file(v, &f) : SQLITE_NOMEM;
+
+        free(f.path);
+        free(f.old_path);
+        sb_buf_free(&f.text[0]);
+        sb_buf_free(&f.text[1]);
+        sb_buf_free(&f.diff);
+
+        if (rc != SQLITE_OK) {
+            return rc;
+        }
+    }
+
+    return SQLITE_OK;
+}
+
+
+static int
+versions_run(versions_op_t *v, const rows_record_t *first)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    rows_try(rc, versions_self(v->db, v->op->id, &v->self));
+    rows_try(rc, versions_collect(v, first));
+
+    v->stored = v->self.parts;
+
+    rows_try(rc, versions_files(v));
+
+    if (!v->stored) {
+        return SQLITE_OK;
+    }
+
+    st = store_stmt(v->db, ROWS_PART_DROP, "delete from gateway_parts where"
+                    " event_id = ?1");
+    if (st == NULL) {
+        return sqlite3_errcode(v->db->db);
+    }
+
+    store_bind_id(st, 1, v->op->id);
+
+    return store_run(st);
+}
+
+
+int
+versions_end(store_db_t *db, rows_op_t *op, const facts_t *t,
+    const rows_record_t *first)
+{
+    int                   rc;
+    versions_op_t         v;
+    const sb_op_t        *known;
+    const rows_record_t  *r;
+
+    if (op->nfiles == 0) {
+        return SQLITE_OK;
+    }
+
+    memset(&v, 0, sizeof(v));
+
+    if (facts_has(t, SB_T_TYPE)) {
+        known = rows_known(t->v[SB_T_TYPE]);
+
+    } else {
+        rows_try(rc, versions_type(db, op->id, &known));
+    }
+
+    if (known == NULL) {
+        return SQLITE_OK;
+    }
+
+    v.db = db;
+    v.op = op;
+    v.type = (sb_op_e) sb_op_index(known);
+    v.succeeded = sb_eq(rows_status(t), sb_lit("succeeded"));
+
+    switch (v.type) {
+
+    case SB_OP_FILE_WRITE:
+    case SB_OP_FILE_READ:
+    case SB_OP_FILE_DELETE:
+    case SB_OP_FILE_MOVE:
+    case SB_OP_FILE_REPLACE:
+        /* paths of all sandboxes that nobody has shown to exist */
+        v.stateless = strcmp(db->dir, SCHEMA_GATEWAY) == 0;
+        break;
+
+    case SB_OP_ISOLATED_FILE_WRITE:
+    case SB_OP_ISOLATED_FILE_READ:
+        /* another root */
+        v.stateless = true;
+        break;
+
+    default:
+        return SQLITE_OK;
+    }
+
+    for (r = first; r; r = r->next) {
+        v.cursor = r->r.cursor;
+    }
+
+    if (versions_refused(t)) {
+        return SQLITE_OK;
+    }
+
+    /* rows of this transaction have to be seen */
+    rc = store_flush(db);
+
+    if (rc == SQLITE_OK) {
+        rc = versions_run(&v, first);
+    }
+
+    free(v.pieces);
+    sb_buf_free(&v.edit);
+
+    return rc;
+}
