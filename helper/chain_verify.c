@@ -29,6 +29,7 @@ typedef struct {
     sqlite3_stmt         *last;     /* end entry of an event */
     sqlite3_stmt         *purge;    /* entries that a purge took */
     sqlite3_stmt         *at;       /* entry by number */
+    sqlite3_stmt         *terminal; /* row of a terminal */
     sb_buf_t              text;
     uint8_t               hash[CHAIN_HASH];     /* of the entry before */
     int64_t               n;        /* its number */
@@ -321,6 +322,69 @@ verify_purge(verify_ctx_t *c, const verify_entry_t *e)
 }
 
 
+/* A note is only its detail, but for that of a terminal: it stands for a row. */
+static verify_rc_e
+verify_note(verify_ctx_t *c, const verify_entry_t *e)
+{
+    int             rc;
+    bool            terminal, same;
+    int64_t         seq, n;
+    uint8_t         digest[CHAIN_HASH], said[CHAIN_HASH];
+    sb_rc_t         parsed;
+    sb_jdoc_t      *doc;
+    verify_rc_e     ok;
+    sb_sha256_t    *h;
+    const sb_jv_t  *v;
+
+    if (e->purged) {
+        return VERIFY_OK;
+    }
+
+    rc = chain_seq(c->db, &c->stmts, e->event, &seq);
+
+    if (rc != SQLITE_OK) {
+        return rc == SQLITE_NOTFOUND ? verify_fault(c, "removed", 0, e->event)
+                                     : verify_sqlite(c);
+    }
+
+    ok = verify_detail(c, e, seq);
+    if (ok != VERIFY_OK) {
+        return ok;
+    }
+
+    doc = sb_jdoc_parse(e->detail, NULL, &parsed);
+    v = doc ? sb_jv_get(sb_jdoc_root(doc), "terminal") : NULL;
+
+    terminal = v && sb_jv_int(sb_jv_get(v, "n"), &n)
+               && sb_unhex(said, CHAIN_HASH, sb_jv_str(v, "sha256")) == SB_OK;
+    sb_jdoc_free(doc);
+
+    if (!terminal) {
+        return VERIFY_OK;
+    }
+
+    h = sb_sha256_new();
+    if (h == NULL) {
+        return verify_unable(c, "There is no memory.");
+    }
+
+    sqlite3_bind_text(c->terminal, 1, e->event, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(c->terminal, 2, n);
+    same = sqlite3_step(c->terminal) == SQLITE_ROW;
+
+    if (same) {
+        sb_sha256_add(h, sqlite3_column_text(c->terminal, 0),
+                      (size_t) sqlite3_column_bytes(c->terminal, 0));
+    }
+
+    (void) sqlite3_reset(c->terminal);
+    sb_sha256_final(h, digest);
+
+    return same && memcmp(digest, said, CHAIN_HASH) == 0
+           ? VERIFY_OK : verify_fault(c, "changed", seq, e->event);
+}
+
+
 static verify_rc_e
 verify_file(verify_ctx_t *c, const verify_entry_t *e)
 {
@@ -355,9 +419,6 @@ verify_file(verify_ctx_t *c, const verify_entry_t *e)
 static verify_rc_e
 verify_entry(verify_ctx_t *c, const verify_entry_t *e)
 {
-    int      rc;
-    int64_t  seq;
-
     if (e->n != c->n + 1) {
         return verify_fault(c, "broken", c->seq, e->event);
     }
@@ -381,14 +442,7 @@ verify_entry(verify_ctx_t *c, const verify_entry_t *e)
         return verify_purge(c, e);
 
     case CHAIN_NOTE:
-        rc = e->purged ? SQLITE_OK
-                       : chain_seq(c->db, &c->stmts, e->event, &seq);
-
-        if (rc == SQLITE_NOTFOUND) {
-            return verify_fault(c, "removed", 0, e->event);
-        }
-
-        return rc == SQLITE_OK ? verify_detail(c, e, seq) : verify_sqlite(c);
+        return verify_note(c, e);
 
     default:
         return verify_fault(c, "broken", c->seq, e->event);
@@ -809,7 +863,10 @@ verify_all(verify_ctx_t *c)
                               " purged = ?1 order by n", -1, &c->purge, NULL)
            != SQLITE_OK
         || sqlite3_prepare_v2(c->db, "select hash from gateway_chain where"
-                              " n = ?1", -1, &c->at, NULL) != SQLITE_OK)
+                              " n = ?1", -1, &c->at, NULL) != SQLITE_OK
+        || sqlite3_prepare_v2(c->db, "select at || events from"
+                              " gateway_terminal where event_id = ?1 and"
+                              " n = ?2", -1, &c->terminal, NULL) != SQLITE_OK)
     {
         return verify_sqlite(c);
     }
@@ -858,6 +915,7 @@ chain_verify(sqlite3 *db, const verify_conf_t *conf, verify_t *v)
     (void) sqlite3_finalize(c.last);
     (void) sqlite3_finalize(c.purge);
     (void) sqlite3_finalize(c.at);
+    (void) sqlite3_finalize(c.terminal);
     chain_stmts_free(&c.stmts);
     sb_buf_free(&c.text);
     (void) sqlite3_exec(db, "rollback", NULL, NULL, NULL);

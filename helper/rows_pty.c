@@ -90,12 +90,12 @@ rows_pty_last(rows_pty_t *p)
 }
 
 
-/* What the row says belongs to the record. */
+/* What the row says belongs to the record (chain_verify.c reads it). */
 static int
 rows_pty_chain(rows_pty_t *p)
 {
     int           n;
-    char          hex[65], detail[160];
+    char          hex[65], detail[160], at[SB_TIME_LEN + 1];
     uint8_t       hash[32];
     sb_sha256_t  *h;
 
@@ -104,6 +104,8 @@ rows_pty_chain(rows_pty_t *p)
         return SQLITE_NOMEM;
     }
 
+    sb_time_text(at, p->at_us);
+    sb_sha256_add(h, at, SB_TIME_LEN);
     sb_sha256_add(h, "[", 1);
     sb_sha256_add(h, p->events.data, p->events.len);
     sb_sha256_final(h, hash);

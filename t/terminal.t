@@ -381,4 +381,22 @@ $e = $broken->record;
 like(output($e), qr/go on/, 'its output is on record');
 
 $t->stop;
+
+# the chain covers what terminals showed, too
+{
+    my ($path) = grep {
+        `sqlite3 $_ 'select count(*) from gateway_terminal'` > 0
+    } glob $t->dir . '/data/history/*/history.sqlite3';
+    my $verify = "$SandboxProcess::BUILD/sandbox-history --database $path verify 2>&1";
+
+    my $v = `$verify`;
+    is($? >> 8, 0, 'the history of the terminals verifies') or diag($v);
+
+    system('sqlite3', $path, "update gateway_terminal set events ="
+           . " replace(events, ',', ', ') where n = 0") == 0 or die;
+    $v = `$verify`;
+    is($? >> 8, 1, 'a recording that was changed does not');
+    like($v, qr/"kind":"changed"/, 'and is named');
+}
+
 done_testing;
