@@ -10,9 +10,9 @@
 /* Only this table says what there is; docs/console-api.md is held against
  * it. */
 const ask_route_t  api_routes[] = {
-    { "GET", "health", SB_ROLE_VIEWER, api_health },
+    { "GET", "health", SB_ROLE_VIEWER, ask_health },
     { "GET", "live", SB_ROLE_VIEWER, ask_live },
-    { "GET", "metrics", SB_ROLE_VIEWER, api_metrics },
+    { "GET", "metrics", SB_ROLE_VIEWER, ask_metrics },
     { "GET", "overview", SB_ROLE_VIEWER, ask_overview },
     { "GET", "operations", SB_ROLE_VIEWER, ask_operations },
     { "GET", "operations/{op}", SB_ROLE_VIEWER, ask_operation },

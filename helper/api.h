@@ -66,10 +66,10 @@ bool api_wait_index(ask_question_t *q, api_wait_t *w);
  * most API_INDEX_MS. */
 bool api_wait_more(ask_question_t *q, const api_wait_t *w);
 
-/* --- handlers ------------------------------------------------------------- */
+/* --- handlers: one family of routes in each ask_NAME.c ---------------------- */
 
-ask_rc_e api_health(ask_question_t *q);
-ask_rc_e api_metrics(ask_question_t *q);
+ask_rc_e ask_health(ask_question_t *q);
+ask_rc_e ask_metrics(ask_question_t *q);
 ask_rc_e ask_operations(ask_question_t *q);
 ask_rc_e ask_operation(ask_question_t *q);
 ask_rc_e ask_output(ask_question_t *q);

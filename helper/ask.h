@@ -86,8 +86,9 @@ void ask_free(ask_t *a);
 /* --- for the thread that has the connections ------------------------------ */
 
 /*
- * Takes an ASK frame of a connection, whose other end is of user `peer`.  SB_LIMIT: too many are open (the caller
- * answers GATEWAY_OVERLOADED); SB_ERROR: it is not one; SB_NOMEM.
+ * Takes an ASK frame of a connection, whose other end is of user `peer`.
+ * SB_LIMIT: too many are open (the caller answers GATEWAY_OVERLOADED);
+ * SB_ERROR: it is not one; SB_NOMEM.
  */
 sb_rc_t ask_put(ask_t *a, uint64_t conn, uid_t peer, const sb_frame_t *f);
 /* A CREDIT or CANCEL frame; what is about no open question is ignored, it has

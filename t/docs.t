@@ -77,7 +77,7 @@ for (['SB_F_', 'Types'], ['SB_T_', 'Fields']) {
 
 my ($bounds) = $directives =~ /^## Bounds\n(.*)\z/ms;
 my ($flags, $counted) = (text('helper/options.c'), join '', map { text($_) }
-    qw(helper/stats.h helper/stats.c helper/api_metrics.c
+    qw(helper/stats.h helper/stats.c helper/ask_metrics.c
        ngx_sandbox_module/ngx_http_sandbox_metrics.h
        ngx_sandbox_module/ngx_http_sandbox_metrics_text.c));
 my @bounds = grep { /^\| (?!what|---)/ } split /\n/, $bounds;

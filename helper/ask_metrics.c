@@ -7,49 +7,49 @@
 #include "stats.h"
 
 
-#define API_METRICS_MAX  (128 * 1024)
-#define API_PREFIX       "sandbox_gateway_"
+#define METRICS_MAX     (128 * 1024)
+#define METRICS_PREFIX  "sandbox_gateway_"
 
 
 static sb_rc_t
-api_head(sb_buf_t *b, const char *name, const char *type, const char *help)
+metrics_head(sb_buf_t *b, const char *name, const char *type, const char *help)
 {
-    return sb_buf_printf(b, "# HELP " API_PREFIX "%s %s\n"
-                         "# TYPE " API_PREFIX "%s %s\n", name, help, name,
+    return sb_buf_printf(b, "# HELP " METRICS_PREFIX "%s %s\n"
+                         "# TYPE " METRICS_PREFIX "%s %s\n", name, help, name,
                          type);
 }
 
 
 static sb_rc_t
-api_one(sb_buf_t *b, const char *name, const char *type, const char *help,
+metrics_one(sb_buf_t *b, const char *name, const char *type, const char *help,
     uint64_t v)
 {
     sb_rc_t  rc;
 
-    rc = api_head(b, name, type, help);
+    rc = metrics_head(b, name, type, help);
 
     return rc != SB_OK ? rc
-           : sb_buf_printf(b, API_PREFIX "%s %llu\n", name,
+           : sb_buf_printf(b, METRICS_PREFIX "%s %llu\n", name,
                            (unsigned long long) v);
 }
 
 
 static sb_rc_t
-api_seconds(sb_buf_t *b, const char *name, const char *help, uint64_t us)
+metrics_seconds(sb_buf_t *b, const char *name, const char *help, uint64_t us)
 {
     sb_rc_t  rc;
 
-    rc = api_head(b, name, "gauge", help);
+    rc = metrics_head(b, name, "gauge", help);
 
     return rc != SB_OK ? rc
-           : sb_buf_printf(b, API_PREFIX "%s %llu.%06llu\n", name,
+           : sb_buf_printf(b, METRICS_PREFIX "%s %llu.%06llu\n", name,
                            (unsigned long long) (us / 1000000u),
                            (unsigned long long) (us % 1000000u));
 }
 
 
 static sb_rc_t
-api_times(sb_buf_t *b, stats_time_e n)
+metrics_times(sb_buf_t *b, stats_time_e n)
 {
     unsigned        i;
     sb_rc_t         rc;
@@ -61,17 +61,17 @@ api_times(sb_buf_t *b, stats_time_e n)
     name = stats_time_name(n);
     sum = 0;
 
-    rc = api_head(b, name, "histogram", stats_time_help(n));
+    rc = metrics_head(b, name, "histogram", stats_time_help(n));
 
     for (i = 0; rc == SB_OK && i < STATS_BUCKETS; i++) {
         sum += t.bucket[i];
 
         if (stats_bounds[i] == UINT64_MAX) {
-            rc = sb_buf_printf(b, API_PREFIX "%s_bucket{le=\"+Inf\"} %llu\n",
+            rc = sb_buf_printf(b, METRICS_PREFIX "%s_bucket{le=\"+Inf\"} %llu\n",
                                name, (unsigned long long) sum);
 
         } else {
-            rc = sb_buf_printf(b, API_PREFIX "%s_bucket{le=\"%llu.%06llu\"} "
+            rc = sb_buf_printf(b, METRICS_PREFIX "%s_bucket{le=\"%llu.%06llu\"} "
                                "%llu\n", name,
                                (unsigned long long) stats_bounds[i] / 1000000u,
                                (unsigned long long) stats_bounds[i] % 1000000u,
@@ -80,8 +80,8 @@ api_times(sb_buf_t *b, stats_time_e n)
     }
 
     return rc != SB_OK ? rc
-           : sb_buf_printf(b, API_PREFIX "%s_sum %llu.%06llu\n"
-                           API_PREFIX "%s_count %llu\n", name,
+           : sb_buf_printf(b, METRICS_PREFIX "%s_sum %llu.%06llu\n"
+                           METRICS_PREFIX "%s_count %llu\n", name,
                            (unsigned long long) (t.sum_us / 1000000u),
                            (unsigned long long) (t.sum_us % 1000000u), name,
                            (unsigned long long) sum);
@@ -89,7 +89,7 @@ api_times(sb_buf_t *b, stats_time_e n)
 
 
 static sb_rc_t
-api_asks(sb_buf_t *b, ask_t *ask)
+metrics_asks(sb_buf_t *b, ask_t *ask)
 {
     size_t         i;
     sb_rc_t        rc;
@@ -124,7 +124,8 @@ api_asks(sb_buf_t *b, ask_t *ask)
     rc = SB_OK;
 
     for (i = 0; rc == SB_OK && i < sizeof(rows) / sizeof(rows[0]); i++) {
-        rc = api_one(b, rows[i].name, rows[i].type, rows[i].help, rows[i].v);
+        rc = metrics_one(b, rows[i].name, rows[i].type, rows[i].help,
+                         rows[i].v);
     }
 
     return rc;
@@ -132,7 +133,7 @@ api_asks(sb_buf_t *b, ask_t *ask)
 
 
 static sb_rc_t
-api_index(sb_buf_t *b, index_t *index)
+metrics_index(sb_buf_t *b, index_t *index)
 {
     size_t           i;
     sb_rc_t          rc;
@@ -169,11 +170,12 @@ api_index(sb_buf_t *b, index_t *index)
           "records", n.inexact }
     };
 
-    rc = api_seconds(b, "index_lag_seconds", "age of the oldest news that is "
-                     "in a history file and not in the index", n.lag_us);
+    rc = metrics_seconds(b, "index_lag_seconds", "age of the oldest news that "
+                         "is in a history file and not in the index", n.lag_us);
 
     for (i = 0; rc == SB_OK && i < sizeof(rows) / sizeof(rows[0]); i++) {
-        rc = api_one(b, rows[i].name, rows[i].type, rows[i].help, rows[i].v);
+        rc = metrics_one(b, rows[i].name, rows[i].type, rows[i].help,
+                         rows[i].v);
     }
 
     return rc;
@@ -181,7 +183,7 @@ api_index(sb_buf_t *b, index_t *index)
 
 
 ask_rc_e
-api_metrics(ask_question_t *q)
+ask_metrics(ask_question_t *q)
 {
     int        i;
     api_t     *api;
@@ -190,15 +192,16 @@ api_metrics(ask_question_t *q)
 
     api = q->context;
     memset(&b, 0, sizeof(b));
-    b.max = API_METRICS_MAX;
+    b.max = METRICS_MAX;
 
-    rc = api_seconds(&b, "apply_lag_seconds", "age of the oldest record that "
-                     "is in the journal and not in a history file",
-                     stats_lag_us(sb_now_us()));
+    rc = metrics_seconds(&b, "apply_lag_seconds", "age of the oldest record "
+                         "that is in the journal and not in a history file",
+                         stats_lag_us(sb_now_us()));
 
     if (rc == SB_OK) {
-        rc = api_one(&b, "apply_lag_records", "gauge", "records in the journal "
-                     "that are not in history files", stats_lag_records());
+        rc = metrics_one(&b, "apply_lag_records", "gauge", "records in the "
+                         "journal that are not in history files",
+                         stats_lag_records());
     }
 
     for (i = 0; rc == SB_OK && i < STATS_COUNT; i++) {
@@ -208,21 +211,21 @@ api_metrics(ask_question_t *q)
             continue;
         }
 
-        rc = api_one(&b, stats_name(i),
-                     stats_is_counter(i) ? "counter" : "gauge", stats_help(i),
-                     stats_get(i));
+        rc = metrics_one(&b, stats_name(i),
+                         stats_is_counter(i) ? "counter" : "gauge",
+                         stats_help(i), stats_get(i));
     }
 
     for (i = 0; rc == SB_OK && i < STATS_TIMES; i++) {
-        rc = api_times(&b, i);
+        rc = metrics_times(&b, i);
     }
 
     if (rc == SB_OK) {
-        rc = api_asks(&b, api->ask);
+        rc = metrics_asks(&b, api->ask);
     }
 
     if (rc == SB_OK && api->index) {
-        rc = api_index(&b, api->index);
+        rc = metrics_index(&b, api->index);
     }
 
     if (rc != SB_OK) {

@@ -12,13 +12,13 @@ typedef struct {
     unsigned  status;
     uint64_t  asked_us;
     uint64_t  took_us;
-} api_upstream_t;
+} health_upstream_t;
 
 
 /* What upstream says of itself, asked anew when that is old; one thread asks,
  * the others take what is known. */
 static void
-api_upstream(api_t *api, api_upstream_t *u)
+health_upstream(api_t *api, health_upstream_t *u)
 {
     bool            ask;
     uint64_t        now;
@@ -61,7 +61,7 @@ api_upstream(api_t *api, api_upstream_t *u)
 
 
 static const char *
-api_upstream_word(const api_t *api, const api_upstream_t *u)
+health_upstream_word(const api_t *api, const health_upstream_t *u)
 {
     if (api->fetch == NULL || u->asked_us == 0) {
         return "unknown";
@@ -77,20 +77,20 @@ api_upstream_word(const api_t *api, const api_upstream_t *u)
 
 /* The members of the answer; worker and console read them. */
 static sb_rc_t
-api_health_text(const ask_question_t *q, sb_buf_t *b)
+health_text(const ask_question_t *q, sb_buf_t *b)
 {
-    bool            failing, late, bad;
-    api_t          *api;
-    sb_rc_t         rc;
-    uint64_t        lag;
-    const char     *word;
-    char            time[SB_TIME_LEN + 1];
-    api_upstream_t  u;
+    bool                failing, late, bad;
+    api_t              *api;
+    sb_rc_t             rc;
+    uint64_t            lag;
+    const char         *word;
+    char                time[SB_TIME_LEN + 1];
+    health_upstream_t   u;
 
     api = q->context;
 
-    api_upstream(api, &u);
-    word = api_upstream_word(api, &u);
+    health_upstream(api, &u);
+    word = health_upstream_word(api, &u);
 
     failing = stats_get(STATS_JOURNAL_FAILING) != 0;
     lag = stats_lag_us(sb_now_us());
@@ -130,14 +130,14 @@ api_health_text(const ask_question_t *q, sb_buf_t *b)
 
 
 ask_rc_e
-api_health(ask_question_t *q)
+ask_health(ask_question_t *q)
 {
     sb_buf_t  b;
 
     memset(&b, 0, sizeof(b));
     b.max = 4096;
 
-    if (api_health_text(q, &b) != SB_OK) {
+    if (health_text(q, &b) != SB_OK) {
         sb_buf_free(&b);
         return ASK_FAILED;
     }
