@@ -1,11 +1,10 @@
 /* GET sandboxes/{id}/operations/{op}/recording: asciicast of an operation. */
 
-#include "api.h"
-
+#include "ask_answer.h"
 #include "ask_args.h"
+#include "ask_boxes.h"
 #include "cast.h"
 #include "log.h"
-#include "path.h"
 
 #include <stdlib.h>
 
@@ -114,18 +113,12 @@ recording_page(ask_question_t *q, recording_t *r, ask_rc_e *rc)
     if (!ok) {
         log_minutely(LOG_ERROR, "a recording of %s cannot be read: %s", r->dir,
                      err.message);
-        *rc = r->begun ? ASK_FAILED
-                       : ask_refuse(q, 503, "GATEWAY_RECORDER_UNAVAILABLE",
-                                    "the history of this sandbox cannot be"
-                                    " read now, try again");
+        *rc = r->begun ? ASK_FAILED : ask_unreadable(q, &err);
         return false;
     }
 
     if (!found) {
-        *rc = r->begun ? ASK_FAILED
-                       : ask_refuse(q, 404, "GATEWAY_NOT_FOUND",
-                                    "there is no such operation in this"
-                                    " sandbox's history");
+        *rc = r->begun ? ASK_FAILED : ask_no_operation(q);
         return false;
     }
 
@@ -164,12 +157,10 @@ ask_recording(ask_question_t *q)
         }
 
         if (q->args[1].len >= sizeof(r->id)) {
-            return ask_refuse(q, 404, "GATEWAY_NOT_FOUND",
-                              "there is no such operation in this sandbox's"
-                              " history");
+            return ask_no_operation(q);
         }
 
-        sb_history_dir(r->dir, q->args[0]);
+        ask_box_dir(r->dir, q->args[0]);
         memcpy(r->id, q->args[1].data, q->args[1].len);
     }
 

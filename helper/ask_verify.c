@@ -1,9 +1,9 @@
 /* POST sandboxes/{id}/verify: is the history what was recorded? */
 
-#include "api.h"
+#include "ask_answer.h"
+#include "ask_boxes.h"
 #include "chain_verify.h"
 #include "history_verify.h"
-#include "path.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -72,8 +72,7 @@ ask_verify(ask_question_t *q)
     api = q->context;
 
     if (api->readers == NULL) {
-        return ask_refuse(q, 404, "NOT_FOUND",
-                          "No history is kept here (sandbox_history none).");
+        return ask_nothing(q);
     }
 
     if (q->state == NULL) {
@@ -92,11 +91,11 @@ ask_verify(ask_question_t *q)
     }
 
     if (atomic_exchange(&ask_verifying, true)) {
-        return ask_refuse(q, 429, "GATEWAY_BUSY", "Another history is being"
-                          " verified; try again when that is done.");
+        return ask_refuse(q, 429, "GATEWAY_BUSY", "Another history is being "
+                          "verified; try again when that is done.");
     }
 
-    sb_history_dir(dir, q->args[0]);
+    ask_box_dir(dir, q->args[0]);
 
     switch (reader_take(api->readers, dir, &r, &err)) {
 
@@ -110,12 +109,12 @@ ask_verify(ask_question_t *q)
         break;
 
     case READER_MISSING:
-        rc = ask_refuse(q, 404, "NOT_FOUND",
-                        "There is no history of this sandbox.");
+        rc = ask_refuse(q, 404, "GATEWAY_NOT_FOUND", "There is no history of "
+                        "a sandbox of that id.");
         break;
 
     default:
-        rc = ask_refuse(q, 503, "GATEWAY_RECORDER_UNAVAILABLE", err.message);
+        rc = ask_unreadable(q, &err);
     }
 
     atomic_store(&ask_verifying, false);

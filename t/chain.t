@@ -66,8 +66,14 @@ is($r->json->{fault}, undef, 'no fault');
 cmp_ok($r->json->{checked}, '>=', 5, 'all records were looked at');
 cmp_ok($r->json->{head}{n}, '>', $r->json->{checked}, 'against a signed head');
 
-is($t->post('/console/api/v1/sandboxes/none/verify', token => 'viewer')->status,
-   404, 'a sandbox without history has nothing to verify');
+$r = $t->post('/console/api/v1/sandboxes/none/verify', token => 'viewer');
+is($r->status, 404, 'a sandbox without history has nothing to verify');
+is($r->json->{code}, 'GATEWAY_NOT_FOUND', 'and the answer says so as others do');
+ok($t->wait_for(sub {
+    $r = $t->post('/console/api/v1/sandboxes/_gateway/verify', token => 'viewer');
+    return $r->status == 200 && $r->json->{ok};
+}, 8), 'what belongs to no sandbox is verified, too')
+    or diag($r->status, ' ', $r->content);
 is($t->post('/console/api/v1/sandboxes/s1/verify', token => undef)->status,
    401, 'nobody verifies without a token');
 
