@@ -11,6 +11,7 @@ static const struct {
     const char  *columns;
 } history_views[] = {
     { "gateway_records", "event_id,seq,cursor,moved_to" },
+    { "gateway_chain", "n,event_id,kind,detail,purged,hash" },
     { "gateway_wire", "event_id,sandbox,method,path,port,client,agent,"
       "request_id,http_status,upstream_status,upstream,route,bytes_in,"
       "bytes_out,duration_us,identity,parent,error_code,reason,record,"

@@ -77,6 +77,9 @@ bool history_query_prepare(sqlite3 *db, history_error_t *err);
     X(NAMED,            "w.sandbox")                                         \
     X(FOLDED,           "d.count")                                           \
     X(FOLDED_AT,        "d.last_at")                                         \
+    X(CHAIN,            "(SELECT lower(hex(k.hash)) FROM gateway_chain k"    \
+                        " WHERE k.event_id = e.event_id"                     \
+                        " ORDER BY k.n DESC LIMIT 1)")                       \
     X(GAP_OPERATIONS,   "p.operations")                                      \
     X(GAP_BYTES,        "p.output_bytes")                                    \
     X(GAP_FROM,         "p.from_at")                                         \

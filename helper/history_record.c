@@ -274,14 +274,23 @@ history_record_members(history_out_t *out, history_row_t *row)
     history_member_output(out, row);
     history_member_file(out, row);
 
-    /* Of waves to come: policy, locks, the hash chain. */
+    /* Of waves to come: policy, locks. */
 
     history_out_key(out, "verdict");
     history_out_text(out, "null");
     history_out_key(out, "lock");
     history_out_text(out, "null");
     history_out_key(out, "chain");
-    history_out_text(out, "null");
+
+    if (history_row_null(row, HR_CHAIN)) {
+        history_out_text(out, "null");
+
+    } else {
+        history_out_text(out, "{\"hash\":\"");
+        history_out_raw(out, sqlite3_column_text(row, HR_CHAIN),
+                        (size_t) sqlite3_column_bytes(row, HR_CHAIN));
+        history_out_text(out, "\"}");
+    }
 
     history_member(out, row, "error_code", HR_ERROR_CODE);
     history_member(out, row, "reason", HR_REASON);

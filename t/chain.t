@@ -106,6 +106,13 @@ my $out = `$program --history $data/history verify s1 2>&1`;
 is($? >> 8, 0, 'verify for people finds file, heads and key by itself');
 is($json->decode($out)->{ok}, JSON::PP::true, 'and prints JSON into a pipe');
 
+my ($listed) = map { $json->decode($_) }
+    grep { /command\.execute/ } `$program --history $data/history list s1 --json`;
+is($listed->{chain}{hash},
+   $t->history->value('s1', "select lower(hex(hash)) from gateway_chain where"
+                      . " event_id = '$listed->{id}' order by n desc limit 1"),
+   'a record tells the hash of its last entry');
+
 is(verify(key => "$data/keys/history.key")->{exit}, 0,
    'the private key will do, too');
 
