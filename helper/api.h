@@ -80,6 +80,13 @@ ask_rc_e ask_sandboxes(ask_question_t *q);
 ask_rc_e ask_overview(ask_question_t *q);
 ask_rc_e ask_recording(ask_question_t *q);
 ask_rc_e ask_verify(ask_question_t *q);
+/* ask_files.c */
+ask_rc_e ask_diff(ask_question_t *q);
+ask_rc_e ask_box_diff(ask_question_t *q);
+ask_rc_e ask_content(ask_question_t *q);
+ask_rc_e ask_box_content(ask_question_t *q);
+ask_rc_e ask_versions(ask_question_t *q);
+ask_rc_e ask_versions_diff(ask_question_t *q);
 /* ask_live.c */
 ask_rc_e ask_live(ask_question_t *q);
 ask_rc_e ask_live_sandbox(ask_question_t *q);

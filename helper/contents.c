@@ -128,79 +128,55 @@ contents_put(store_db_t *db, const char *sha256, sb_str_t bytes,
 }
 
 
-/* Deletes a content of which no other event speaks. */
-static int
-contents_drop(store_db_t *db, const char *sha256, const char *event_id)
+int
+contents_note(store_db_t *db)
 {
-    int            rc;
-    int64_t        stored;
-    sqlite3_stmt  *st;
-
-    st = store_stmt(db, ROWS_CONTENT_REF, "select stored from gateway_contents"
-            " where sha256 = ?1 and not exists(select 1 from gateway_files"
-            " where sha256 = ?1 and event_id <> ?2) and not exists(select 1"
-            " from gateway_files where before_sha256 = ?1 and event_id <> ?2)");
-    if (st == NULL) {
-        return sqlite3_errcode(db->db);
-    }
-
-    sqlite3_bind_text(st, 1, sha256, -1, SQLITE_STATIC);
-    sqlite3_bind_text(st, 2, event_id, -1, SQLITE_STATIC);
-    rc = sqlite3_step(st);
-    stored = sqlite3_column_int64(st, 0);
-    (void) sqlite3_reset(st);
-
-    if (rc != SQLITE_ROW) {
-        return rc == SQLITE_DONE ? SQLITE_OK : rc;
-    }
-
-    st = store_stmt(db, ROWS_CONTENT_DROP, "delete from gateway_contents where"
-                    " sha256 = ?1");
-    if (st == NULL) {
-        return sqlite3_errcode(db->db);
-    }
-
-    sqlite3_bind_text(st, 1, sha256, -1, SQLITE_STATIC);
-    rc = store_run(st);
-
-    if (rc == SQLITE_OK) {
-        db->contents_news -= stored;
-    }
-
-    return rc;
+    return sqlite3_exec(db->db, "create temp table if not exists"
+            " contents_gone(sha256 text primary key) without rowid;"
+            "delete from temp.contents_gone;"
+            "insert or ignore into temp.contents_gone select f.sha256 from"
+            " gateway_files f where f.sha256 is not null and f.event_id in"
+            " (select event_id from history_events where seq in (select seq"
+            " from temp.purge));"
+            "insert or ignore into temp.contents_gone select f.before_sha256"
+            " from gateway_files f where f.before_sha256 is not null and"
+            " f.event_id in (select event_id from history_events where seq in"
+            " (select seq from temp.purge));", NULL, NULL, NULL);
 }
 
 
 int
-contents_forget(store_db_t *db, const char *event_id)
+contents_sweep(store_db_t *db)
 {
     int            rc;
-    char           hash[CONTENTS_HEX + 1];
+    int64_t        freed;
     sqlite3_stmt  *st;
 
-    st = store_stmt(db, ROWS_CONTENT_HASHES, "select sha256 from gateway_files"
-                    " where event_id = ?1 and sha256 is not null union"
-                    " select before_sha256 from gateway_files where"
-                    " event_id = ?1 and before_sha256 is not null");
-    if (st == NULL) {
-        return sqlite3_errcode(db->db);
+    rows_try(rc, sqlite3_exec(db->db, "delete from temp.contents_gone where"
+            " exists(select 1 from gateway_files f where f.sha256 ="
+            " contents_gone.sha256) or exists(select 1 from gateway_files f"
+            " where f.before_sha256 = contents_gone.sha256)", NULL, NULL,
+            NULL));
+
+    rows_try(rc, sqlite3_prepare_v2(db->db, "select coalesce(sum(stored), 0)"
+            " from gateway_contents where sha256 in (select sha256 from"
+            " temp.contents_gone)", -1, &st, NULL));
+
+    rc = sqlite3_step(st);
+    freed = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+    (void) sqlite3_finalize(st);
+
+    if (rc != SQLITE_ROW) {
+        return rc;
     }
 
-    sqlite3_bind_text(st, 1, event_id, -1, SQLITE_STATIC);
+    rows_try(rc, sqlite3_exec(db->db, "delete from gateway_contents where"
+            " sha256 in (select sha256 from temp.contents_gone)", NULL, NULL,
+            NULL));
 
-    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-        (void) snprintf(hash, sizeof(hash), "%s",
-                        (const char *) sqlite3_column_text(st, 0));
+    db->contents_news -= freed;
 
-        rc = contents_drop(db, hash, event_id);
-        if (rc != SQLITE_OK) {
-            break;
-        }
-    }
-
-    (void) sqlite3_reset(st);
-
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return SQLITE_OK;
 }
 
 

@@ -21,9 +21,11 @@
 int contents_put(store_db_t *db, const char *sha256, sb_str_t bytes,
     uint64_t cursor);
 
-/* Those of which an event's files speak, and no other event's, go; to be called
- * before the event is deleted, in the same transaction (retention). */
-int contents_forget(store_db_t *db, const char *event_id);
+/* Retention, in the transaction that deletes the events in temp.purge (seq):
+ * before, those of which their files speak are noted; afterwards, those of which
+ * nobody speaks any more are deleted. */
+int contents_note(store_db_t *db);
+int contents_sweep(store_db_t *db);
 
 /* --- reading, any connection -------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 #include "purge.h"
 
+#include "contents.h"
 #include "id.h"
 #include "own.h"
 #include "result.h"
@@ -356,8 +357,10 @@ purge_delete(store_db_t *db, const purge_rule_t *r, purge_done_t *d,
 
     rows_try(rc, purge_note(db, r, d, id));
     rows_try(rc, purge_chain(db, r));
+    rows_try(rc, contents_note(db));
+    rows_try(rc, sqlite3_exec(db->db, purge_sql, NULL, NULL, NULL));
 
-    return sqlite3_exec(db->db, purge_sql, NULL, NULL, NULL);
+    return contents_sweep(db);
 }
 
 

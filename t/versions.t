@@ -69,6 +69,48 @@ stands($e, 0, 'history', $three, undef, 'deleted');
 like($e->{file}{diff_data}, qr{^\+\+\+ /dev/null\n\@\@ -1,4 \+0,0 \@\@\n-one\n}m,
      'all of it goes');
 
+
+# --- the console API tells of it ---------------------------------------------------------
+
+my $api = "/console/api/v1";
+my $v = $t->get("$api/sandboxes/$id/versions?path=$dir/a")->json;
+is_deeply([ map { [ @$_{qw(type before)} ] } @{ $v->{items} } ],
+    [ [ 'file.write', 'absent' ], [ 'file.move', 'unavailable' ],
+      [ 'file.read', 'read' ], [ 'file.read', 'read' ],
+      [ 'file.replace', 'history' ], [ 'file.write', 'history' ],
+      [ 'file.write', 'unavailable' ] ], 'versions of a path, newest first');
+is($v->{next}, undef, 'all of them');
+
+my ($replace) = grep { $_->{type} eq 'file.replace' } @{ $v->{items} };
+my $first = $v->{items}[-1];
+ok($replace->{kept}, 'what is kept is told');
+
+my $page = $t->get("$api/sandboxes/$id/versions?path=$dir/a&limit=2")->json;
+is(scalar @{ $page->{items} }, 2, 'a page');
+is($t->get("$api/sandboxes/$id/versions?path=$dir/a&before=$page->{next}")
+       ->json->{items}[0]{id}, $v->{items}[2]{id}, 'and the next');
+
+for my $way ("operations/$replace->{id}", "sandboxes/$id/operations/$replace->{id}") {
+    is($t->get("$api/$way/content?version=before")->content, $two, "$way: before");
+    is($t->get("$api/$way/content")->content, $three, 'after');
+    my $d = $t->get("$api/$way/diff");
+    like($d->content, qr/^-three\n\+drei\n/m, 'the difference');
+    is($d->header('Content-Type'), 'text/plain; charset=utf-8', 'as text');
+}
+
+like($t->get("$api/sandboxes/$id/versions/diff?path=$dir/a"
+     . "&from=$first->{sha256}&to=$replace->{sha256}")->content,
+     qr/^-two\n-three\n\+2\n\+drei\n\+vier\n/m, 'of any two versions');
+is($t->get("$api/sandboxes/$id/versions/diff?path=$dir/a&from=$first->{sha256}"
+     . '&to=' . '0' x 64)->status, 404, 'of one that is not there');
+is($t->get("$api/operations/$first->{id}/diff")->status, 404, 'no difference');
+is($t->get("$api/operations/$first->{id}/content?version=before")->status, 404,
+   'nothing before');
+is($t->get("$api/sandboxes/$id/versions")->status, 400, 'without a path');
+is($t->get("$api/operations/$first->{id}/content?version=x")->status, 400,
+   'no such version');
+
+
 # --- what is not known is said ----------------------------------------------------------
 
 $t->record($t->post("$execd/command", body => '{"command":"true"}'),
@@ -98,6 +140,8 @@ $e = upload("$dir/m1", "1\n", "$dir/m2", '', "$dir/m1", "2\n");
 stands($e, 1, 'unavailable', undef, '', 'an empty file among several');
 stands($e, 2, 'history', "1\n", "2\n", 'the same path twice: one after the other');
 is(content(''), '', 'the empty content');
+like($t->get("$api/operations/$e->{event_id}/diff?n=2")->content,
+     qr/^-1\n\+2\n/m, 'differences of further files are made when asked for');
 
 my $binary = join '', map { chr } 0 .. 255;
 $e = upload("$dir/bin", $binary);
