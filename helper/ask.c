@@ -49,6 +49,13 @@ ask_streams(ask_t *a, const ask_handler_pt *handlers, unsigned streams)
 }
 
 
+void
+ask_record(ask_t *a, const ask_record_t *record)
+{
+    a->record = *record;
+}
+
+
 static uint64_t
 ask_now(void)
 {
@@ -92,6 +99,7 @@ ask_destroy(ask_int_t *i)
     }
 
     sb_buf_free(&i->body);
+    sb_buf_free(&i->q.result);
     free(i);
 }
 
@@ -172,11 +180,18 @@ ask_credit(ask_t *a, uint64_t conn, const sb_frame_t *f)
 void
 ask_cancel(ask_t *a, uint64_t conn, const sb_frame_t *f)
 {
+    ask_forbid(a, conn, f->seq);
+}
+
+
+void
+ask_forbid(ask_t *a, uint64_t conn, uint64_t seq)
+{
     ask_int_t  *i;
 
     pthread_mutex_lock(&a->lock);
 
-    i = ask_find(a, conn, f->seq);
+    i = ask_find(a, conn, seq);
 
     if (i) {
         i->cancelled = true;
@@ -222,10 +237,17 @@ ask_finish(ask_int_t *i, ask_rc_e rc)
         ask_head(&i->q, 204, "application/json");
     }
 
-    if (!i->ended
-        && (rc != ASK_DONE || !ask_send(i, "", 0, true, false)))
-    {
+    if (!i->ended && rc == ASK_DONE) {
+        i->ended = ask_send(i, "", 0, true, false);
+    }
+
+    if (!i->ended) {
         (void) ask_send(i, "", 0, false, true);
+    }
+
+    if (a->record.end) {
+        a->record.end(a->record.data, &i->q, i->status,
+                      i->ended && !ask_over(&i->q));
     }
 
     pthread_mutex_lock(&a->lock);

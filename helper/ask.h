@@ -62,6 +62,9 @@ struct ask_question_s {
     sb_str_t         args[ASK_ARGS];
     void            *context;       /* of ask_new() */
 
+    /* JSON for its record, if it has one; the handler may fill it */
+    sb_buf_t         result;
+
     /* the handler's own; `release` is called with it, in any thread, when the
      * question is over */
     void            *state;
@@ -82,6 +85,20 @@ bool ask_start(ask_t *a);
 /* Ends the threads; open questions are given up. */
 void ask_stop(ask_t *a);
 void ask_free(ask_t *a);
+
+/* Who keeps record of questions: told when one is taken, in the thread that has
+ * the connections (false: it is refused), and when it is over, in any. */
+typedef struct {
+    bool  (*begin)(void *data, ask_question_t *q, const ask_route_t *r);
+    void  (*end)(void *data, ask_question_t *q, unsigned status, bool whole);
+    void   *data;
+} ask_record_t;
+
+/* Before ask_start(). */
+void ask_record(ask_t *a, const ask_record_t *record);
+/* A question must not go on: its record cannot be written.  It is refused by
+ * the caller. */
+void ask_forbid(ask_t *a, uint64_t conn, uint64_t seq);
 
 /* --- for the thread that has the connections ------------------------------ */
 

@@ -20,6 +20,9 @@ struct ask_int_s {
     uint64_t         conn;              /* with seq: the key */
     uint64_t         seq;
     ask_handler_pt   handler;
+    uint8_t          op[16];            /* of its record */
+    uint64_t         began_us;
+    bool             recorded;          /* its end is still to come */
     bool             stream;
 
     /* under the lock */
@@ -49,6 +52,7 @@ struct ask_s {
     void               *context;
     int                 wake_fd;
     unsigned            limit;
+    ask_record_t        record;
     const ask_handler_pt  *stream_handlers;     /* or NULL */
     unsigned            stream_limit;
 

@@ -210,6 +210,7 @@ ask_fields(ask_int_t *i, sb_str_t fields)
 sb_rc_t
 ask_put(ask_t *a, uint64_t conn, uid_t peer, const sb_frame_t *f)
 {
+    bool                ok;
     char                allow[64];
     sb_rc_t             rc;
     ask_int_t          *i;
@@ -318,9 +319,23 @@ ask_put(ask_t *a, uint64_t conn, uid_t peer, const sb_frame_t *f)
         a->open++;
     }
 
+
+    if (a->record.begin) {
+        /* nobody calls it yet: it is in no list of those that are ready */
+        i->state = ASK_RUNNING;
+        pthread_mutex_unlock(&a->lock);
+        ok = a->record.begin(a->record.data, &i->q, route);
+        pthread_mutex_lock(&a->lock);
+
+        if (!ok) {
+            i->cancelled = true;
+            rc = SB_LIMIT;
+        }
+    }
+
     ask_ready(a, i);
 
     pthread_mutex_unlock(&a->lock);
 
-    return SB_OK;
+    return rc;
 }

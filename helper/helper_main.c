@@ -42,6 +42,7 @@ typedef struct {
     apply_t       *apply;
     fetch_t       *fetch;
     ask_t         *ask;
+    console_t     *console;
     api_t          api;
     server_conf_t  server;
 } helper_t;
@@ -251,6 +252,32 @@ helper_fail(const char *why)
 }
 
 
+static bool
+helper_record_begin(void *data, ask_question_t *q, const ask_route_t *r)
+{
+    return console_begin(data, q, r);
+}
+
+
+static void
+helper_record_end(void *data, ask_question_t *q, unsigned status, bool whole)
+{
+    console_end(data, q, status, whole);
+}
+
+
+static void
+helper_record(helper_t *h)
+{
+    ask_record_t  record;
+
+    record.begin = helper_record_begin;
+    record.end = helper_record_end;
+    record.data = h->console;
+    ask_record(h->ask, &record);
+}
+
+
 static int
 helper_run(helper_t *h)
 {
@@ -292,11 +319,25 @@ helper_run(helper_t *h)
         h->server.live = h->api.live;
     }
 
+    if (h->journal) {
+        h->console = console_new(h->server.ask_fd);
+
+        if (h->console == NULL) {
+            return helper_fail("no memory");
+        }
+
+        h->server.console = h->console;
+    }
+
     h->ask = ask_new(api_routes, &h->api, h->server.ask_fd,
                      h->options.question_threads, h->options.questions);
 
     if (h->ask) {
         ask_streams(h->ask, api_streams, h->options.streams);
+
+        if (h->console) {
+            helper_record(h);
+        }
     }
 
     if (h->ask == NULL || !ask_start(h->ask)) {
@@ -335,6 +376,7 @@ helper_close(helper_t *h)
 
     index_stop(h->index);
     ask_free(h->ask);
+    console_free(h->console);
     live_free(h->api.live);
     readers_free(h->api.readers);
     ask_boxes_free(h->api.boxes);

@@ -337,6 +337,7 @@ server_round(server_t *s)
     }
 
     server_append(s);
+    server_console(s);
 
     for (c = s->conns; c; c = next) {
         next = c->next;
@@ -377,6 +378,20 @@ server_idle(server_t *s)
 }
 
 
+/* The console's own records are those of a worker that is always there. */
+static void
+server_introduce(server_t *s)
+{
+    inflight_inst_t  *i;
+
+    i = inflight_instance(s->conf->inflight,
+                          console_instance(s->conf->console));
+    if (i) {
+        inflight_connected(s->conf->inflight, i);
+    }
+}
+
+
 bool
 server_run(const server_conf_t *conf)
 {
@@ -405,6 +420,10 @@ server_run(const server_conf_t *conf)
 
     if (!ok) {
         log_line(LOG_ERROR, "cannot begin to serve: errno %d", errno);
+    }
+
+    if (ok && conf->console) {
+        server_introduce(&s);
     }
 
     while (ok && !s.stop && !server_idle(&s)) {

@@ -8,6 +8,7 @@
 
 #include "apply.h"
 #include "ask.h"
+#include "console.h"
 #include "fetch.h"
 #include "inflight.h"
 #include "journal.h"
@@ -26,6 +27,7 @@ typedef struct {
     int               flush_fd;     /* eventfd, sync full only, else -1 */
     int               ask_fd;       /* eventfd */
     ask_t            *ask;
+    console_t        *console;      /* NULL with mode none */
     fetch_t          *fetch;        /* or NULL */
     journal_t        *journal;      /* NULL with mode none */
     inflight_t       *inflight;

@@ -611,6 +611,64 @@ server_append(server_t *s)
 }
 
 
+/* A question whose record cannot be written is not answered. */
+static void
+server_forbid(server_t *s, const console_frame_t *f)
+{
+    char     mem[1024];
+    size_t   n;
+    conn_t  *c;
+
+    for (c = s->conns; c; c = c->next) {
+
+        if (c->id == f->conn && !c->dead) {
+            n = ask_refusal(mem, sizeof(mem), f->seq, 503,
+                            "GATEWAY_RECORDER_UNAVAILABLE", "This must be on "
+                            "record, and the journal cannot be written now; "
+                            "try again shortly.", NULL);
+            ask_forbid(s->conf->ask, f->conn, f->seq);
+            server_send(s, c, mem, n);
+            return;
+        }
+    }
+}
+
+
+void
+server_console(server_t *s)
+{
+    size_t            need;
+    sb_frame_t        t;
+    journal_item_t    item;
+    console_frame_t  *f, *next;
+
+    if (s->conf->console == NULL) {
+        return;
+    }
+
+    for (f = console_take(s->conf->console); f; f = next) {
+        next = f->next;
+
+        item.instance = console_instance(s->conf->console);
+        item.frame = f->frame;
+        item.len = f->len;
+
+        if (sb_frame_read(&t, f->frame, f->len, &need) == SB_OK
+            && server_write(s, &item, 1) == 0)
+        {
+            inflight_note(s->conf->inflight, item.instance, &t);
+            apply_wake(s->conf->apply);
+            live_wake(s->conf->live);
+
+        } else if (f->seq) {
+            server_forbid(s, f);
+        }
+
+        free(f);
+    }
+}
+
+
 /* Commands that go on without their request: have they ended? */
 static void
 server_ask(server_t *s)

@@ -57,6 +57,8 @@ void server_ends(server_t *s);
 void server_fetched(server_t *s);
 /* Sends off what the threads that answer questions have written. */
 void server_answered(server_t *s);
+/* Appends the records of the console's own. */
+void server_console(server_t *s);
 void server_flushed(server_t *s);
 /* Takes what is still in the sockets before we stop. */
 void server_last(server_t *s);
