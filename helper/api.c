@@ -10,6 +10,7 @@
 /* Only this table says what there is; docs/console-api.md is held against
  * it. */
 const ask_route_t  api_routes[] = {
+    { "GET", "export", SB_ROLE_VIEWER, ask_export },
     { "GET", "health", SB_ROLE_VIEWER, ask_health },
     { "GET", "live", SB_ROLE_VIEWER, ask_live },
     { "GET", "metrics", SB_ROLE_VIEWER, ask_metrics },

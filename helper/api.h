@@ -87,6 +87,7 @@ ask_rc_e ask_content(ask_question_t *q);
 ask_rc_e ask_box_content(ask_question_t *q);
 ask_rc_e ask_versions(ask_question_t *q);
 ask_rc_e ask_versions_diff(ask_question_t *q);
+ask_rc_e ask_export(ask_question_t *q);
 /* ask_live.c */
 ask_rc_e ask_live(ask_question_t *q);
 ask_rc_e ask_live_sandbox(ask_question_t *q);

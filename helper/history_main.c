@@ -38,6 +38,7 @@ static const char  history_main_help[] =
     "  cast ID|SANDBOX/SEQ    a terminal, or what a command wrote, to be played\n"
     "  tail [-f] [SANDBOX]    the last operations, and new ones as they come\n"
     "  verify SANDBOX         is it what was recorded?\n"
+    "  export [SANDBOX]       all that pass a filter, as JSON lines, CSV or HTML\n"
     "  --data DIR     data directory of the gateway (default:"
     " $SANDBOX_GATEWAY_DATA,\n"
     "                 else where sandbox-gateway keeps it)\n"

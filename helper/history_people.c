@@ -1,4 +1,5 @@
 #include "history_people.h"
+#include "history_export.h"
 #include "history_list.h"
 #include "history_text.h"
 
@@ -13,7 +14,8 @@ static const struct {
     { "show", history_show_run },
     { "output", history_output_run },
     { "cast", history_cast_run },
-    { "tail", history_tail_run }
+    { "tail", history_tail_run },
+    { "export", history_export_run }
 };
 
 #define HISTORY_PEOPLE  (sizeof(history_people) / sizeof(history_people[0]))

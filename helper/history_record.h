@@ -35,6 +35,8 @@ typedef struct {
     size_t    size;
     bool      json;         /* a JSON object a line */
     bool      head;         /* the header is still to come */
+    int       format;       /* an export: history_export_e + 1; 0: none */
+    uint64_t  rows;
     unsigned  width;        /* columns of the terminal; 0: none, then fields
                                are whole and separated by tabs */
 } history_printer_t;

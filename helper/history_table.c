@@ -1,4 +1,5 @@
 #include "history_memory.h"
+#include "history_export.h"
 #include "history_record.h"
 #include "history_text.h"
 #include "id.h"
@@ -56,6 +57,8 @@ history_printer_init(history_printer_t *p, bool json)
     }
 
     p->json = json;
+    p->format = 0;
+    p->rows = 0;
     p->head = !json;
     p->width = 0;
 
@@ -317,6 +320,7 @@ history_printer_row(history_printer_t *p, history_row_t *row)
 {
     history_out_t  out = { .buf.max = HISTORY_JSON_MAX };
 
+    p->rows++;
     history_printer_head(p);
 
     if (!p->json) {
@@ -324,11 +328,19 @@ history_printer_row(history_printer_t *p, history_row_t *row)
         return;
     }
 
-    history_out_text(&out, "{");
-    history_record_members(&out, row);
-    history_out_text(&out, "}\n");
+    if (p->format) {
+        history_export_row(&out, (history_export_e) (p->format - 1), row);
 
-    if (out.rc == SB_OK) {
+    } else {
+        history_out_text(&out, "{");
+        history_record_members(&out, row);
+        history_out_text(&out, "}\n");
+    }
+
+    if (out.rc == SB_OK && p->format) {
+        (void) fwrite(out.buf.data, 1, out.buf.len, p->to);
+
+    } else if (out.rc == SB_OK) {
         history_text_json(p->to, sb_str(out.buf.data, out.buf.len));
 
     } else {

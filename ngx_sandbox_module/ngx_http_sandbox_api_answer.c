@@ -27,6 +27,8 @@ static void ngx_http_sandbox_api_gone(ngx_http_sandbox_ask_t *ask,
 static void ngx_http_sandbox_api_leaving(ngx_http_sandbox_ask_t *ask);
 static ngx_int_t ngx_http_sandbox_api_header(ngx_http_sandbox_api_t *a,
     ngx_http_sandbox_piece_t *p);
+static ngx_int_t ngx_http_sandbox_api_file(ngx_http_request_t *r,
+    u_char *type, size_t len);
 static ngx_int_t ngx_http_sandbox_api_plain(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sandbox_api_keep_stream(ngx_http_sandbox_api_t *a,
     u_char *data, size_t len);
@@ -246,7 +248,27 @@ ngx_http_sandbox_api_header(ngx_http_sandbox_api_t *a,
         r->headers_out.content_length_n = a->prefix.len + p->len;
     }
 
+    if (a->path.len == sizeof("export") - 1
+        && ngx_strncmp(a->path.data, "export", sizeof("export") - 1) == 0
+        && p->status == NGX_HTTP_OK
+        && ngx_http_sandbox_api_file(r, type, p->type.len) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     if (a->live && ngx_http_sandbox_api_plain(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (p->type.len >= sizeof("text/html") - 1
+        && ngx_strncmp(type, "text/html", sizeof("text/html") - 1) == 0
+        && ngx_http_sandbox_add_header(r, "Content-Security-Policy",
+                                   "default-src 'none'; style-src "
+                                   "'unsafe-inline'; sandbox",
+                                   sizeof("default-src 'none'; style-src "
+                                          "'unsafe-inline'; sandbox") - 1)
+           != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -262,6 +284,41 @@ ngx_http_sandbox_api_header(ngx_http_sandbox_api_t *a,
     }
 
     return ngx_http_send_header(r);
+}
+
+
+/* An export is a file to keep, not a page of the console: it holds what agents
+ * wrote. */
+
+static ngx_int_t
+ngx_http_sandbox_api_file(ngx_http_request_t *r, u_char *type, size_t len)
+{
+    ngx_uint_t  i;
+
+    static const struct {
+        ngx_str_t   type;
+        ngx_str_t   disposition;
+    } files[] = {
+        { ngx_string("text/csv"),
+          ngx_string("attachment; filename=\"sandbox-history.csv\"") },
+        { ngx_string("text/html"),
+          ngx_string("attachment; filename=\"sandbox-history.html\"") },
+        { ngx_string("application/x-ndjson"),
+          ngx_string("attachment; filename=\"sandbox-history.jsonl\"") }
+    };
+
+    for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+
+        if (len >= files[i].type.len
+            && ngx_strncmp(type, files[i].type.data, files[i].type.len) == 0)
+        {
+            return ngx_http_sandbox_add_header(r, "Content-Disposition",
+                                        (char *) files[i].disposition.data,
+                                        files[i].disposition.len);
+        }
+    }
+
+    return NGX_OK;
 }
 
 
