@@ -67,6 +67,7 @@ struct apply_op_s {
     char           *name;           /* of a create request */
     char           *instance;
     uint64_t        pending_us;     /* since when its frames wait */
+    bool            deletes;        /* is a sandbox.delete */
     bool            over;           /* forget it after this batch */
     bool            missed;         /* is to be applied behind the cursor of
                                        its file */

@@ -128,6 +128,34 @@ apply_answer_shows(const sb_frame_t *f)
 }
 
 
+/* Upstream took the deletion of a sandbox, or does not know it any more. */
+static sb_rc_t
+apply_deleted(apply_t *a, apply_op_t *op, const journal_record_t *r)
+{
+    uint64_t       status;
+    apply_item_t  *item;
+
+    status = sb_field_u64(&r->frame, SB_T_UPSTREAM_STATUS, 0);
+
+    if (r->frame.type != SB_F_END || !op->deletes || op->box == NULL
+        || !op->box->file
+        || ((status < 200 || status >= 300) && status != 404))
+    {
+        return SB_OK;
+    }
+
+    item = apply_item(a, r, NULL, op->box);
+    if (item == NULL) {
+        return SB_NOMEM;
+    }
+
+    item->state = sb_lit("gone");
+    apply_set(&op->box->state, item->state, 64);
+
+    return SB_OK;
+}
+
+
 static void
 apply_end(apply_t *a, apply_op_t *op, const sb_frame_t *f)
 {
@@ -192,6 +220,9 @@ apply_op_record(apply_t *a, const journal_record_t *r)
             return SB_NOMEM;
         }
 
+        op->deletes = sb_eq(apply_field(f, SB_T_TYPE),
+                            sb_lit("sandbox.delete"));
+
         if (f->type != SB_F_BEGIN && f->type != SB_F_END) {
             /* its beginning is not in reach: nothing to remember */
             apply_op_over(a, op);
@@ -229,7 +260,7 @@ apply_op_record(apply_t *a, const journal_record_t *r)
         break;
     }
 
-    return apply_item(a, r, op, NULL) ? SB_OK : SB_NOMEM;
+    return apply_item(a, r, op, NULL) ? apply_deleted(a, op, r) : SB_NOMEM;
 }
 
 
@@ -415,6 +446,12 @@ apply_scan(apply_t *a, const journal_record_t *r)
     case SB_F_BEGIN:
     case JOURNAL_F_STATE_OPERATION:
         (void) apply_state(a, f);
+        op = apply_op(a, f->op);
+
+        if (op) {
+            op->deletes = sb_eq(apply_field(f, SB_T_TYPE),
+                                sb_lit("sandbox.delete"));
+        }
 
         /* fall through */
 

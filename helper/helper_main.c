@@ -37,6 +37,7 @@ typedef struct {
     heads_t       *heads;
     index_t       *index;
     retain_t      *retain;
+    full_t        *full;
     journal_t     *journal;
     inflight_t    *inflight;
     apply_t       *apply;
@@ -133,6 +134,16 @@ helper_purged(void *data, const char *dir)
 }
 
 
+static void
+helper_full(void *data, const char *dir, const char *sandbox, bool full,
+    const char *limit)
+{
+    helper_t  *h = data;
+
+    full_set(h->full, dir, sandbox, full, limit);
+}
+
+
 static bool
 helper_open(helper_t *h, char *why, size_t size)
 {
@@ -143,8 +154,10 @@ helper_open(helper_t *h, char *why, size_t size)
     (void) snprintf(why, size, "no memory");
 
     h->inflight = inflight_new(h->options.follow_us);
+    h->full = full_new(h->server.full_fd);
+    h->server.full = h->full;
 
-    if (h->inflight == NULL) {
+    if (h->inflight == NULL || h->full == NULL) {
         return false;
     }
 
@@ -190,6 +203,7 @@ helper_open(helper_t *h, char *why, size_t size)
     hooks.busy = helper_busy;
     hooks.removed = helper_removed;
     hooks.purged = helper_purged;
+    hooks.full = helper_full;
     h->retain = retain_new(&h->options.limits, h->store, &hooks);
 
     if (h->retain == NULL) {
@@ -383,6 +397,7 @@ helper_close(helper_t *h)
     fetch_stop(h->fetch);
     apply_free(h->apply);
     retain_free(h->retain);
+    full_free(h->full);
     journal_close(h->journal);
     inflight_free(h->inflight);
     store_free(h->store);
@@ -431,8 +446,10 @@ main(int argc, char **argv)
                         ? eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK) : -1;
 
     h.server.ask_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+    h.server.full_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
 
-    if (h.server.fetch_fd == -1 || h.server.ask_fd == -1 || !helper_signals(&h)) {
+    if (h.server.fetch_fd == -1 || h.server.full_fd == -1
+        || h.server.ask_fd == -1 || !helper_signals(&h)) {
         return helper_fail(strerror(errno));
     }
 

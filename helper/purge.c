@@ -149,8 +149,8 @@ purge_note(store_db_t *db, const purge_rule_t *r, purge_done_t *d,
     rows_try(rc, sqlite3_prepare_v2(db->db,
             "insert into gateway_purges(event_id, at, rule, operations,"
             " changes, output_bytes, from_seq, to_seq, from_at, to_at)"
-            " select ?1, ?2, ?3, count(*) filter (where e.operation_type !="
-            " 'gateway.purge'), (select count(*) from history_changes where"
+            " select ?1, ?2, ?3, count(*) filter (where e.operation_type not"
+            " like 'gateway.%'), (select count(*) from history_changes where"
             " event_id in (select event_id from history_events where seq in"
             " (select seq from temp.purge))),"
             " (select coalesce(sum(length(data)), 0) from"
@@ -291,7 +291,7 @@ static const char  purge_sql[] =
 
     "insert into gateway_state(key, value) select 'purged_operations',"
     " count(*) from history_events where seq in (select seq from temp.purge)"
-    " and operation_type != 'gateway.purge' on conflict(key) do update set"
+    " and operation_type not like 'gateway.%' on conflict(key) do update set"
     " value = value + excluded.value;"
 
     "delete from gateway_purges where event_id in (select event_id from"
@@ -611,6 +611,7 @@ purge_step(store_db_t *db, const purge_rule_t *r, purge_done_t *d)
     rc = purge_events(db, pick.seqs, pick.n, r, d);
 
     if (rc == SQLITE_OK) {
+        d->events = pick.n;
         stats_add(STATS_PURGED, d->operations);
         stats_add(STATS_PURGED_BYTES, d->bytes);
 

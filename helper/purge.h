@@ -30,7 +30,8 @@ typedef struct {
 } purge_rule_t;
 
 typedef struct {
-    uint64_t     operations;    /* deleted */
+    uint64_t     events;        /* deleted */
+    uint64_t     operations;    /* ... those of the gateway itself apart */
     uint64_t     changes;
     uint64_t     bytes;         /* of output */
     int64_t      last;          /* looked at up to here */

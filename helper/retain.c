@@ -309,6 +309,17 @@ retain_level(retain_t *r, store_db_t *db)
         return all;
     }
 
+    if (db->limits.overflow == RETAIN_DELETE_OLDEST && db->limits.size
+        && logical > db->limits.size + db->limits.size / 16)
+    {
+        /* it grows faster than it is looked at */
+        retain_room(r, db);
+
+        if (purge_size(db, &logical, NULL, NULL) != SQLITE_OK) {
+            return all;
+        }
+    }
+
     one = retain_level_of(logical, db->limits.size, db->limits.size / 8,
                           db->limits.overflow);
 

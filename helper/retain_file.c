@@ -345,7 +345,7 @@ retain_purge(retain_t *r, retain_file_t *f, store_db_t *db,
 
     f->busy = true;
 
-    if (d.operations) {
+    if (d.events) {
         before = facts->logical;
         (void) purge_size(db, &rule->floor, NULL, NULL);
         before -= rule->floor < before ? rule->floor : before;
@@ -367,6 +367,32 @@ retain_purge(retain_t *r, retain_file_t *f, store_db_t *db,
     }
 
     return true;
+}
+
+
+void
+retain_room(retain_t *r, store_db_t *db)
+{
+    unsigned         n;
+    purge_rule_t     rule;
+    retain_file_t   *f;
+    retain_facts_t   facts;
+
+    f = retain_file(r, db->dir, false);
+
+    for (n = 0; f && n < RETAIN_STEPS; n++) {
+
+        if (retain_facts(r, db, &facts) != SQLITE_OK || facts.held
+            || retain_rule(r, f, &facts, &rule) == NULL
+            || !retain_purge(r, f, db, &facts, &rule))
+        {
+            break;
+        }
+    }
+
+    if (f) {
+        retain_queue(r, f);
+    }
 }
 
 

@@ -18,6 +18,7 @@
 #define RETAIN_GAP_US     3600000000u   /* gaps of a full file are told, once in */
 #define RETAIN_TRIM       (256 * 1024)  /* bytes of a log that are worth it */
 #define RETAIN_TRIM_US    10000000u
+#define RETAIN_STEPS      64            /* ... made before a file is written */
 #define RETAIN_VACUUM     256           /* pages given back in one step */
 
 typedef struct retain_file_s  retain_file_t;
@@ -99,6 +100,8 @@ size_t retain_path(const retain_t *r, const retain_file_t *f, char *dst,
 
 /* One small step for a file.  True: there is more to do for it now. */
 bool retain_look(retain_t *r, retain_file_t *f);
+/* Deletes the oldest of a file that is about to be written, at once. */
+void retain_room(retain_t *r, store_db_t *db);
 int retain_facts(retain_t *r, store_db_t *db, retain_facts_t *facts);
 bool retain_named(const retain_t *r, const char *sandbox);
 

@@ -17,7 +17,7 @@
 
 /* Tags of what is not a connection, in epoll data. */
 enum { SERVER_LISTEN = 0, SERVER_SIGNAL, SERVER_FETCH, SERVER_FLUSH,
-       SERVER_ASK, SERVER_TAGS };
+       SERVER_ASK, SERVER_FULL, SERVER_TAGS };
 
 #define SERVER_EVENTS   64
 #define SERVER_TICK_MS  250
@@ -310,6 +310,11 @@ server_round(server_t *s)
             server_answered(s);
             continue;
 
+        case SERVER_FULL:
+            server_drain(s->conf->full_fd);
+            server_full(s);
+            continue;
+
         default:
             break;
         }
@@ -410,6 +415,7 @@ server_run(const server_conf_t *conf)
          && server_add(&s, conf->signal_fd, SERVER_SIGNAL)
          && server_add(&s, conf->fetch_fd, SERVER_FETCH)
          && server_add(&s, conf->ask_fd, SERVER_ASK)
+         && server_add(&s, conf->full_fd, SERVER_FULL)
          && (conf->flush_fd == -1
              || server_add(&s, conf->flush_fd, SERVER_FLUSH));
 

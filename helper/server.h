@@ -10,6 +10,7 @@
 #include "ask.h"
 #include "console.h"
 #include "fetch.h"
+#include "full.h"
 #include "inflight.h"
 #include "journal.h"
 #include "live.h"
@@ -28,6 +29,8 @@ typedef struct {
     int               ask_fd;       /* eventfd */
     ask_t            *ask;
     console_t        *console;      /* NULL with mode none */
+    int               full_fd;      /* eventfd */
+    full_t           *full;
     fetch_t          *fetch;        /* or NULL */
     journal_t        *journal;      /* NULL with mode none */
     inflight_t       *inflight;

@@ -66,7 +66,7 @@ server_protocol_error(conn_t *c, const char *what)
 static void
 server_hello(server_t *s, conn_t *c, const sb_frame_t *f)
 {
-    char               mem[256];
+    char               mem[256], *full;
     size_t             n;
     conn_t            *other;
     sb_str_t           role;
@@ -116,6 +116,39 @@ server_hello(server_t *s, conn_t *c, const sb_frame_t *f)
                                                  : sb_lit("none"));
     n = sb_frame_end(&w);
     server_send(s, c, mem, n);
+
+    if (!c->bulk) {
+        full = full_frame(s->conf->full, false, &n);
+
+        if (full) {
+            server_send(s, c, full, n);
+            free(full);
+        }
+    }
+}
+
+
+void
+server_full(server_t *s)
+{
+    char    *full;
+    size_t   n;
+    conn_t  *c;
+
+    full = full_frame(s->conf->full, true, &n);
+
+    if (full == NULL) {
+        log_line(LOG_ERROR, "no memory to tell which histories are full");
+        return;
+    }
+
+    for (c = s->conns; c; c = c->next) {
+        if (c->inst && !c->bulk) {
+            server_send(s, c, full, n);
+        }
+    }
+
+    free(full);
 }
 
 

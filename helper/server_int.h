@@ -59,6 +59,8 @@ void server_fetched(server_t *s);
 void server_answered(server_t *s);
 /* Appends the records of the console's own. */
 void server_console(server_t *s);
+/* Tells the workers which sandboxes have a full history. */
+void server_full(server_t *s);
 void server_flushed(server_t *s);
 /* Takes what is still in the sockets before we stop. */
 void server_last(server_t *s);

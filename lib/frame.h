@@ -60,7 +60,12 @@ typedef enum {
     SB_F_ANSWER = 35,       /* helper: a piece.  The first has HTTP_STATUS,
                                CONTENT_TYPE (and ALLOW); DATA; flag LAST */
     SB_F_CREDIT = 36,       /* worker: COUNT bytes of DATA more may come */
-    SB_F_CANCEL = 37        /* either side: there will be no more; REASON */
+    SB_F_CANCEL = 37,       /* either side: there will be no more; REASON */
+
+    SB_F_FULL = 38          /* helper, control: SANDBOX with REASON (the limit)
+                               for each whose strict operations are to be
+                               refused, in place of those told before; an
+                               empty SANDBOX: all */
 } sb_frame_e;
 
 #define SB_FF_STRICT      0x01u   /* BEGIN/FACTS: the request waits for the ACK */

@@ -90,6 +90,13 @@ typedef struct {
     ngx_str_t         history_path;
     ngx_str_t         history_sync;     /* normal | full */
     ngx_str_t         history_lag;      /* seconds; empty: the helper's own */
+    ngx_str_t         history_ttl;      /* ... so all of these; bytes; "off" */
+    ngx_str_t         history_size;
+    ngx_str_t         history_total;
+    ngx_str_t         history_keep;
+    ngx_str_t         history_overflow;
+    ngx_str_t         history_on_delete;
+    ngx_array_t      *history_holds;    /* of ngx_str_t: sandbox ids */
     ngx_str_t         versions_limit;   /* bytes; empty: the helper's own */
     size_t            queue;            /* bytes kept per worker for the helper */
     size_t            zone_size;        /* sandbox_endpoint_zone */
@@ -596,6 +603,9 @@ char *ngx_http_sandbox_conf_names(ngx_conf_t *cf,
 /* Fills lcf->modes from the defaults of design 2 and the rules. */
 char *ngx_http_sandbox_conf_modes(ngx_conf_t *cf,
     ngx_http_sandbox_loc_conf_t *lcf);
+/* Checks the limits of history files. */
+char *ngx_http_sandbox_conf_limits(ngx_conf_t *cf,
+    ngx_http_sandbox_main_conf_t *mcf);
 char *ngx_http_sandbox_conf_main(ngx_conf_t *cf,
     ngx_http_sandbox_main_conf_t *mcf);
 

@@ -735,7 +735,9 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_sandbox_conf_lag(cf, &mcf->history_lag) != NGX_CONF_OK) {
+    if (ngx_http_sandbox_conf_lag(cf, &mcf->history_lag) != NGX_CONF_OK
+        || ngx_http_sandbox_conf_limits(cf, mcf) != NGX_CONF_OK)
+    {
         return NGX_CONF_ERROR;
     }
 

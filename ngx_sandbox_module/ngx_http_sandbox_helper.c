@@ -12,6 +12,7 @@
 #include "ngx_http_sandbox_link.h"
 #include "ngx_http_sandbox_queue.h"
 #include "ngx_http_sandbox_gap.h"
+#include "ngx_http_sandbox_full.h"
 #include "ngx_http_sandbox_fetch.h"
 #include "ngx_http_sandbox_ask.h"
 #include "ngx_http_sandbox_metrics.h"
@@ -144,6 +145,8 @@ ngx_http_sandbox_helper_control(ngx_http_sandbox_link_t *l, sb_frame_t *f)
         l->ready = 1;
         l->wait = 0;
 
+        ngx_http_sandbox_full_set(NULL);
+
         if (helper.away && !helper.failing) {
             ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                           "sandbox helper: connected");
@@ -171,6 +174,10 @@ ngx_http_sandbox_helper_control(ngx_http_sandbox_link_t *l, sb_frame_t *f)
             ngx_http_sandbox_ack(f->seq);
         }
 
+        return NGX_OK;
+
+    case SB_F_FULL:
+        ngx_http_sandbox_full_set(f);
         return NGX_OK;
 
     default:

@@ -37,7 +37,7 @@
 #define NGX_HTTP_SANDBOX_MANAGER_COMPARE   2000
 #define NGX_HTTP_SANDBOX_MANAGER_IDLE      (60 * 60 * 1000)
 
-#define NGX_HTTP_SANDBOX_MANAGER_ARGS      26
+#define NGX_HTTP_SANDBOX_MANAGER_ARGS      192
 #define NGX_HTTP_SANDBOX_MANAGER_CMDLINE   16384
 
 
@@ -151,9 +151,33 @@ ngx_http_sandbox_manager(void *data)
 
 
 static ngx_int_t
+ngx_http_sandbox_manager_argument(ngx_http_sandbox_manager_t *m,
+    const char *flag, ngx_str_t *value)
+{
+    u_char  *p;
+
+    if (flag) {
+        m->argv[m->argc++] = (char *) flag;
+    }
+
+    /* they are compared with those of a running helper: in plain form */
+
+    p = ngx_alloc(value->len + 1, ngx_cycle->log);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    (void) ngx_cpystrn(p, value->data, value->len + 1);
+    m->argv[m->argc++] = (char *) p;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
 ngx_http_sandbox_manager_arguments(ngx_http_sandbox_manager_t *m)
 {
-    u_char                        *p;
+    ngx_str_t                     *hold;
     ngx_uint_t                     i;
     ngx_http_sandbox_main_conf_t  *mcf;
 
@@ -170,6 +194,12 @@ ngx_http_sandbox_manager_arguments(ngx_http_sandbox_manager_t *m)
         { "--sync",          &mcf->history_sync },
         { "--lag",           &mcf->history_lag },
         { "--contents",      &mcf->versions_limit },
+        { "--history-ttl",   &mcf->history_ttl },
+        { "--history-size",  &mcf->history_size },
+        { "--history-total", &mcf->history_total },
+        { "--history-keep",  &mcf->history_keep },
+        { "--history-overflow",   &mcf->history_overflow },
+        { "--history-on-delete",  &mcf->history_on_delete },
         { "--mode",          &mcf->history },
         { "--upstream",      &mcf->upstream_url },
         { "--api-key-file",  &mcf->api_key_file },
@@ -177,23 +207,27 @@ ngx_http_sandbox_manager_arguments(ngx_http_sandbox_manager_t *m)
 
     for (i = 0; i < sizeof(args) / sizeof(args[0]); i++) {
 
-        if (args[i].value->len == 0) {
-            continue;
-        }
-
-        if (args[i].flag) {
-            m->argv[m->argc++] = (char *) args[i].flag;
-        }
-
-        /* they are compared with those of a running helper: in plain form */
-
-        p = ngx_alloc(args[i].value->len + 1, ngx_cycle->log);
-        if (p == NULL) {
+        if (args[i].value->len
+            && ngx_http_sandbox_manager_argument(m, args[i].flag,
+                                                 args[i].value)
+               != NGX_OK)
+        {
             return NGX_ERROR;
         }
+    }
 
-        (void) ngx_cpystrn(p, args[i].value->data, args[i].value->len + 1);
-        m->argv[m->argc++] = (char *) p;
+    if (mcf->history_holds) {
+        hold = mcf->history_holds->elts;
+
+        for (i = 0; i < mcf->history_holds->nelts
+                    && m->argc < NGX_HTTP_SANDBOX_MANAGER_ARGS - 4; i++)
+        {
+            if (ngx_http_sandbox_manager_argument(m, "--history-hold", &hold[i])
+                != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+        }
     }
 
     m->argv[m->argc++] = (char *) "--exec";

@@ -121,6 +121,55 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       offsetof(ngx_http_sandbox_main_conf_t, history_lag),
       NULL },
 
+    { ngx_string("sandbox_history_ttl"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, history_ttl),
+      NULL },
+
+    { ngx_string("sandbox_history_size"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, history_size),
+      NULL },
+
+    { ngx_string("sandbox_history_total"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, history_total),
+      NULL },
+
+    { ngx_string("sandbox_history_keep"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, history_keep),
+      NULL },
+
+    { ngx_string("sandbox_history_overflow"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, history_overflow),
+      NULL },
+
+    { ngx_string("sandbox_history_on_delete"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, history_on_delete),
+      NULL },
+
+    { ngx_string("sandbox_history_hold"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_array_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, history_holds),
+      NULL },
+
     { ngx_string("sandbox_queue"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_size_slot,
@@ -404,6 +453,7 @@ ngx_http_sandbox_create_main_conf(ngx_conf_t *cf)
     mcf->live_limit = NGX_CONF_UNSET_UINT;
     mcf->port_zone_size = NGX_CONF_UNSET_SIZE;
     mcf->port_lifetime = NGX_CONF_UNSET;
+    mcf->history_holds = NGX_CONF_UNSET_PTR;
 
     return mcf;
 }

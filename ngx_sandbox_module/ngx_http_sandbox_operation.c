@@ -9,6 +9,7 @@
  */
 
 
+#include "ngx_http_sandbox_full.h"
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_port.h"
@@ -393,6 +394,31 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
 }
 
 
+/* What must be on record cannot be: its history has reached a limit. */
+
+static ngx_int_t
+ngx_http_sandbox_full_refuse(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_str_t *limit)
+{
+    u_char  *p, *text;
+
+    text = ngx_pnalloc(r->pool, limit->len + 256);
+    if (text == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = ngx_sprintf(text, "This operation must be on record and the history "
+                    "has reached its limit, %V: raise it, delete what is old "
+                    "with \"sandbox-history cleanup\", or delete the "
+                    "sandbox.%Z", limit);
+    (void) p;
+
+    return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                   "GATEWAY_RECORDER_UNAVAILABLE",
+                                   (const char *) text, NULL);
+}
+
+
 /* Everything that is known without the body: refuses, or puts the operation
  * on record. */
 
@@ -403,6 +429,7 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     sb_rc_t      rc;
     ngx_int_t    host, n;
     ngx_str_t    path;
+    ngx_str_t   *full;
     const char  *why;
 
     host = lcf->port_listen ? ngx_http_sandbox_port_host_allowed(r)
@@ -490,6 +517,16 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                                        "GATEWAY_AMBIGUOUS_REQUEST",
                                        "A header that says who acts occurs "
                                        "more than once.", NULL);
+    }
+
+    if (ctx->mode == NGX_HTTP_SANDBOX_STRICT
+        && sb_op_index(ctx->op) != SB_OP_SANDBOX_DELETE)
+    {
+        full = ngx_http_sandbox_full(ctx->route.sandbox);
+
+        if (full) {
+            return ngx_http_sandbox_full_refuse(r, ctx, full);
+        }
     }
 
     if (lcf->port_listen) {

@@ -88,6 +88,20 @@ my %row = (
         bad => [ [ 'NAME often;', qr/must be normal or full/ ] ] },
     sandbox_history_lag => { good => '10s', effect => 'helper-exec.t', bad => [
         [ 'NAME 2h;', qr/must be 1s to 1h/ ] ] },
+    sandbox_history_ttl => { good => '30d', effect => 'retention.t', bad => [
+        [ 'NAME 0;', qr/must be a time of at least 1s, or off/ ] ] },
+    sandbox_history_size => { good => '64m', effect => 'retention.t', bad => [
+        [ 'NAME 64k;', qr/must be a size of at least 1m, or off/ ] ] },
+    sandbox_history_total => { good => '20g', effect => 'retention.t', bad => [
+        [ 'NAME much;', qr/must be a size of at least 1m, or off/ ] ] },
+    sandbox_history_keep => { good => 'off', effect => 'retention.t', bad => [
+        [ 'NAME soon;', qr/must be a time of at least 1s, or off/ ] ] },
+    sandbox_history_overflow => { good => 'stop_recording', effect => 'retention.t',
+        bad => [ [ 'NAME stop;', qr/must be delete_oldest, stop_recording or fail/ ] ] },
+    sandbox_history_on_delete => { good => 'archive', effect => 'retention.t',
+        bad => [ [ 'NAME x;', qr/must be keep, archive or delete/ ] ] },
+    sandbox_history_hold => { good => 's1', effect => 'retention.t', bad => [
+        [ 'NAME a b;', qr/invalid number of arguments/ ] ] },
     sandbox_queue => { good => '2m', effect => 'abort.t', bad => [
         [ 'NAME 512k;', qr/at least 1m/ ], [ 'NAME x;', qr/invalid value/ ] ] },
     sandbox_api_questions => { good => '7', effect => 'console-api.t', bad => [

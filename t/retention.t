@@ -1,0 +1,221 @@
+#!/usr/bin/perl
+
+# Limits of history files through nginx and helper: what their policies do to the
+# traffic, what becomes of the file of a deleted sandbox; the clock of the limits
+# is moved.  The limits themselves: t/unit/test_purge.c.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use FakeUpstream;
+use SandboxTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $DAY = 86400;
+my $clock = File::Temp->new;
+chmod 0644, $clock->filename;
+
+sub at {
+    my $seconds = shift;
+
+    SandboxTest::write_file($clock->filename, $seconds);
+}
+
+sub command {
+    my ($t, $sandbox, $bytes) = @_;
+
+    return $t->post("/v1/sandboxes/$sandbox/proxy/44772/command",
+                    body => '{"command":"' . ('x' x ($bytes // 4)) . '"}');
+}
+
+sub helper_with {
+    my @args = @_;
+
+    my $t = SandboxTest->new(helper_args => [ '--test-clock',
+                                              $clock->filename, @args ]);
+
+    at(0);
+    $t->start;
+    $t->sandbox($_) for qw(s1 s2);
+
+    return $t;
+}
+
+
+# --- fail_operation ----------------------------------------------------------------
+
+my $t = helper_with('--history-overflow', 'fail_operation', '--history-size', '1m');
+
+$t->record(command($t, 's2'));
+my ($r, $full);
+
+for (1 .. 40) {
+    $r = command($t, 's1', 60_000);
+    last if $full = $r->status == 503;
+    $t->record($r);
+}
+
+ok($full || $t->wait_for(sub { ($r = command($t, 's1'))->status == 503 }, 8),
+   'fail_operation: a strict operation of a full sandbox is refused');
+is($r->code, 'GATEWAY_RECORDER_UNAVAILABLE', 'as not to be recorded');
+like($r->content, qr/sandbox_history_size/, 'the limit is named');
+is(command($t, 's2')->status, 200, 'other sandboxes are not concerned');
+is($t->get('/v1/sandboxes/s1/proxy/44772/files/info?path=%2Fa')->status, 200,
+   'nor is what is best_effort');
+
+$t->reload;
+ok($t->wait_for(sub { command($t, 's1')->status == 503 }, 5),
+   'new workers are told, too');
+
+$t->kill_helper;
+$t->start_helper;
+ok($t->wait_for(sub { command($t, 's1')->status == 503 }, 8),
+   'so are all by a new helper');
+
+# Its records become old, and go by themselves.
+
+at(8 * $DAY);
+ok($t->wait_for(sub { command($t, 's1')->status == 200 }, 10),
+   'there is room again: it goes on');
+ok($t->wait_for(sub { 'ttl' eq ($t->{history}->value('s1', q{select
+   json_extract(result_json, '$.rule') from history_events where operation_type
+   = 'gateway.purge' and status = 'succeeded' limit 1}) // '') }, 5),
+   'a tombstone says what went');
+at(0);
+
+for (1 .. 40) {
+    $r = command($t, 's1', 60_000);
+    last if $r->status == 503;
+    $t->record($r);
+}
+
+$t->wait_for(sub { command($t, 's1')->status == 503 }, 8);
+is($t->delete('/v1/sandboxes/s1')->status, 204,
+   'a sandbox that is full can be deleted');
+$t->stop;
+
+
+# --- stop_recording ----------------------------------------------------------------
+
+$t = helper_with('--history-overflow', 'stop_recording', '--history-size', '1m',
+                 '--history-keep', 'off');
+
+for (1 .. 30) {
+    command($t, 's1', 60_000);
+}
+
+ok($t->wait_for(sub {
+    command($t, 's1');
+    return $t->{history}->value('s1', q{select 1 from history_events where
+        operation_type = 'gateway.gap' and json_extract(result_json,
+        '$.reason') = 'history_full'});
+}, 10), 'stop_recording: what is not kept is a gap with a count');
+is(command($t, 's1')->status, 200, 'traffic goes on');
+is($t->{history}->value('s1', q{select count(*) from history_events where
+   operation_type = 'gateway.purge'}), 0, 'nothing is deleted');
+cmp_ok(-s $t->{history}->path_of('s1'), '<', 2.5 * 1024 * 1024, 'the file is bounded');
+$t->stop;
+
+
+# --- rows are deleted while others are written and read (C112) ---------------------
+
+$t = helper_with('--history-size', '1m', '--history-keep', 'off');
+
+my (@ids, @seen, $errors);
+$errors = 0;
+
+for my $n (1 .. 150) {
+    my $answer = command($t, 's1', 20_000);
+    push @ids, $answer->header('X-Operation-Id');
+
+    if ($n % 5 == 0) {
+        my @page = eval { $t->{history}->events('s1') };
+        $errors++ if $@;
+    }
+}
+
+$t->record($ids[-1]);
+ok($t->wait_for(sub { $t->{history}->value('s1', q{select count(*) filter (where
+       operation_type = 'gateway.purge') > 0 and count(*) filter (where status =
+       'started') = 0 from history_events}) }, 10),
+   'C112: the oldest are purged while new ones come');
+is($errors, 0, 'C112: a reader gets no error');
+
+my %there = map { $_->{event_id} => 1 } $t->{history}->events('s1');
+my ($first) = grep { $there{ $ids[$_] } } 0 .. $#ids;
+is_deeply([ grep { !$there{ $ids[$_] } } $first .. $#ids ], [],
+          'C112: only the oldest are gone, without a hole');
+is($t->{history}->value('s1', 'pragma integrity_check'), 'ok', 'C112: the file is whole');
+is($t->{history}->value('s1', q{select count(*) + (select
+   json_extract(result_json, '$.operations_total') from history_events where
+   operation_type = 'gateway.purge' order by seq desc limit 1) from history_events
+   where operation_type = 'command.execute'}), scalar @ids,
+   'C112: what is there and what tombstones tell is all there was');
+$t->stop;
+
+
+# --- the file of a deleted sandbox -------------------------------------------------
+
+$t = helper_with('--history-on-delete', 'archive');
+$t->record(command($t, 's1'));
+my $path = $t->{history}->path_of('s1');
+$t->record($t->delete('/v1/sandboxes/s1'));
+at(60);
+
+my @archived;
+ok($t->wait_for(sub {
+    @archived = glob $t->history->{dir} . '/archive/s1-*.sqlite3';
+    return @archived && !-e $path;
+}, 10), 'on_delete archive: the file moves');
+
+my $tool = "$SandboxProcess::BUILD/sandbox-history";
+like(scalar `"$tool" --database "$archived[0]" health`, qr/"sandbox_id":"s1"/,
+     'sandbox-history reads it there');
+like(scalar `"$tool" --database "$archived[0]" query --after-change-seq 0 --limit 100 --max-bytes 100000`,
+     qr/command\.execute/, 'all of it');
+is($t->{history}->value('_gateway', q{select json_extract(result_json,
+   '$.sandbox') from history_events where operation_type =
+   'gateway.archive'}), 's1', 'the gateway says so');
+$t->stop;
+
+
+# --- the directives, of a helper that nginx starts ----------------------------------
+
+my $lines = 'sandbox_history_ttl 30d; sandbox_history_size 64m;'
+    . ' sandbox_history_total 20g; sandbox_history_keep off;'
+    . ' sandbox_history_overflow stop_recording;'
+    . ' sandbox_history_on_delete delete; sandbox_history_hold s1;'
+    . ' sandbox_history_hold s2;';
+
+$t = SandboxTest->new(helper => 0, conf => sub {
+    my $conf = shift;
+
+    $conf =~ s{sandbox_helper unix:(\S+)/run/helper\.sock;}
+              {sandbox_helper exec:$SandboxProcess::BUILD/sandbox-helper;
+               sandbox_data $1/data; $lines};
+
+    return $conf;
+});
+$t->start;
+$t->sandbox('s1');
+
+my ($said) = '';
+ok($t->wait_for(sub {
+    ($said) = grep { /\0--data\0\Q$t->{dir}\E\/data\0/ }
+              map { SandboxTest::read_file($_) // '' } glob '/proc/[0-9]*/cmdline';
+    return defined $said;
+}, 10), 'nginx starts a helper');
+$said //= '';
+$said =~ tr/\0/ /;
+my $flags = '--history-ttl 2592000 --history-size 67108864'
+    . ' --history-total 21474836480 --history-keep off'
+    . ' --history-overflow stop_recording --history-on-delete delete';
+like($said, qr/ \Q$flags\E .* --history-hold s1 --history-hold s2 /,
+     'and tells it all limits');
+$t->stop;
+
+done_testing;
