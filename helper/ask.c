@@ -56,17 +56,6 @@ ask_record(ask_t *a, const ask_record_t *record)
 }
 
 
-static uint64_t
-ask_now(void)
-{
-    struct timespec  t;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &t);
-
-    return (uint64_t) t.tv_sec * 1000000u + (uint64_t) t.tv_nsec / 1000u;
-}
-
-
 void
 ask_ready(ask_t *a, ask_int_t *i)
 {
@@ -301,7 +290,7 @@ ask_run(ask_int_t *i)
     pthread_mutex_lock(&a->lock);
 
     a->running--;
-    i->wake_us = i->later_us ? ask_now() + i->later_us : 0;
+    i->wake_us = i->later_us ? sb_mono_us() + i->later_us : 0;
 
     if (i->again) {
         ask_ready(a, i);
@@ -335,7 +324,7 @@ ask_times(ask_t *a)
         return 0;
     }
 
-    now = ask_now();
+    now = sb_mono_us();
 
     if (now < a->next_us) {
         return a->next_us;

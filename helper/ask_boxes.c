@@ -44,6 +44,7 @@ struct ask_boxes_s {
     ask_box_t        *listed;       /* by id */
     size_t            nlisted;
     ask_listed_e      how;
+    uint64_t          listed_us;    /* when it was asked for */
     bool              asking;
     uint64_t          asked_us;     /* 0: never */
 };
@@ -211,7 +212,9 @@ boxes_counts(sqlite3 *db, ask_box_t *box, history_error_t *err)
     stmt = history_prepare(db, "SELECT count(*),"
                            " sum(status IN ('failed', 'timeout')),"
                            " sum(status = 'started'),"
-                           " sum(operation_type = 'gateway.gap')"
+                           " sum(operation_type = 'gateway.gap'),"
+                           " sum(operation_type = 'sandbox.delete'"
+                           " AND status = 'succeeded')"
                            " FROM history_events INDEXED BY"
                            " idx_history_operation", err);
     if (stmt == NULL) {
@@ -225,6 +228,7 @@ boxes_counts(sqlite3 *db, ask_box_t *box, history_error_t *err)
         box->operations = sqlite3_column_int64(stmt, 0) - box->gaps;
         box->failures = sqlite3_column_int64(stmt, 1);
         box->running = sqlite3_column_int64(stmt, 2);
+        box->deleted = sqlite3_column_int64(stmt, 4) != 0;
     }
 
     sqlite3_finalize(stmt);
@@ -416,17 +420,6 @@ boxes_sweep(ask_boxes_t *b, uint64_t round)
 }
 
 
-static uint64_t
-boxes_clock_ms(void)
-{
-    struct timespec  t;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &t);
-
-    return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
-}
-
-
 /* One directory.  False: its file has changed and there is no time left. */
 static bool
 boxes_visit(api_t *api, const char *dir, uint64_t round, bool late)
@@ -509,7 +502,7 @@ ask_boxes_read(api_t *api)
     pthread_mutex_unlock(&b->lock);
 
     all = true;
-    until = boxes_clock_ms() + ASK_BOXES_MS;
+    until = sb_mono_us() + ASK_BOXES_MS * 1000u;
 
     while ((e = readdir(d)) != NULL) {
 
@@ -519,7 +512,7 @@ ask_boxes_read(api_t *api)
             continue;
         }
 
-        if (!boxes_visit(api, e->d_name, round, boxes_clock_ms() > until)) {
+        if (!boxes_visit(api, e->d_name, round, sb_mono_us() > until)) {
             all = false;
         }
     }
@@ -668,7 +661,8 @@ boxes_listed_page(sb_str_t text, ask_box_t **boxes, size_t *n, bool *more)
 }
 
 
-/* Asks for the list, page by page; pages that are too large are halved. */
+/* Asks for the list, page by page; a first page that is too large is asked for
+ * again, smaller. */
 static ask_listed_e
 boxes_listed_ask(api_t *api, ask_box_t **boxes, size_t *n)
 {
@@ -680,7 +674,7 @@ boxes_listed_ask(api_t *api, ask_box_t **boxes, size_t *n)
     ask_listed_e    how;
     fetch_answer_t  a;
 
-    until = boxes_clock_ms() + 2 * ASK_LISTED_MS;
+    until = sb_mono_us() + 2 * ASK_LISTED_MS * 1000u;
     size = 50;
     page = 1;
 
@@ -688,7 +682,7 @@ boxes_listed_ask(api_t *api, ask_box_t **boxes, size_t *n)
         len = snprintf(target, sizeof(target), "/v1/sandboxes?page=%u"
                        "&pageSize=%u", page, size);
 
-        if (boxes_clock_ms() > until
+        if (sb_mono_us() > until
             || fetch_wait(api->fetch, sb_str(target, (size_t) len),
                           ASK_LISTED_MS, &a) != SB_OK)
         {
@@ -770,6 +764,7 @@ ask_boxes_listed(api_t *api)
     b->how = how;
 
     if (how != ASK_LISTED_FAILED) {
+        b->listed_us = now;
         boxes_clear_all(b->listed, b->nlisted);
         b->listed = boxes;
         b->nlisted = n;
@@ -829,6 +824,20 @@ ask_box_exists(api_t *api, const char *dir, sb_str_t id)
 
 /* --- both ------------------------------------------------------------------------- */
 
+/* Was it made at about the time of upstream's list, or later?  Then that it is
+ * not there tells nothing. */
+static bool
+boxes_younger(const ask_boxes_t *b, const ask_box_t *box)
+{
+    uint64_t  us;
+
+    return box->created
+           && sb_time_parse(&us, sb_str(box->created, strlen(box->created)))
+              == SB_OK
+           && us + ASK_LISTED_US > b->listed_us;
+}
+
+
 /* One with a history, and what upstream says of it today. */
 static void
 boxes_join(const ask_boxes_t *b, const boxes_entry_t *e, ask_box_t *box)
@@ -847,7 +856,8 @@ boxes_join(const ask_boxes_t *b, const boxes_entry_t *e, ask_box_t *box)
         box->expires = u->expires;
         box->created = u->created ? u->created : box->created;
 
-    } else if (b->how == ASK_LISTED_OK
+    } else if ((b->how == ASK_LISTED_OK && !boxes_younger(b, box))
+               || box->deleted
                || (box->state && strcmp(box->state, "gone") == 0))
     {
         box->state = deleted;

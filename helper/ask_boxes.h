@@ -32,6 +32,7 @@ typedef struct {
     bool       history;             /* has a file; the numbers count then */
     bool       readable;
     bool       upstream;            /* is in upstream's list */
+    bool       deleted;             /* was, through here */
 } ask_box_t;
 
 typedef struct ask_boxes_s  ask_boxes_t;

@@ -3,6 +3,7 @@
 #include "index_int.h"
 
 #include "history_db.h"
+#include "id.h"
 #include "operation.h"
 #include "tokenize.h"
 
@@ -10,21 +11,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 
 #define INDEX_STEPS  2000       /* of SQLite, between two looks at the clock */
-
-
-static uint64_t
-index_clock_us(void)
-{
-    struct timespec  t;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &t);
-
-    return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
-}
 
 
 /* --- connections ------------------------------------------------------------------ */
@@ -34,7 +23,7 @@ index_progress(void *data)
 {
     index_reader_t  *r = data;
 
-    return r->until_us && index_clock_us() > r->until_us;
+    return r->until_us && sb_mono_us() > r->until_us;
 }
 
 
@@ -652,7 +641,7 @@ index_plan(index_reader_t *r, const index_question_t *q, index_plan_t *p,
     c.best = INT64_MAX;
 
     r->until_us = q->late ? 1
-                  : index_clock_us() + (uint64_t) (q->ms ? q->ms : INDEX_MS)
+                  : sb_mono_us() + (uint64_t) (q->ms ? q->ms : INDEX_MS)
                                        * 1000;
 
     if (f->q) {

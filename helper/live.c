@@ -16,17 +16,6 @@
 #define LIVE_HOLD_US  5000000u      /* a feed that is not used, for others */
 
 
-static uint64_t
-live_now(void)
-{
-    struct timespec  t;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &t);
-
-    return (uint64_t) t.tv_sec * 1000000u + (uint64_t) t.tv_nsec / 1000u;
-}
-
-
 live_t *
 live_new(journal_t *journal, readers_t *readers)
 {
@@ -408,7 +397,7 @@ live_read(live_t *l, live_feed_t *f)
     stats_add(STATS_LIVE_EVENTS, n);
     l->cursor = live_feed_cursor(f) > l->cursor ? live_feed_cursor(f)
                                                 : l->cursor;
-    live_deliver(l, live_now());
+    live_deliver(l, sb_mono_us());
 
     return rc;
 }
@@ -455,7 +444,7 @@ live_thread(void *data)
 
     while (!l->stop) {
 
-        now = live_now();
+        now = sb_mono_us();
         used = l->nsubs ? now : used;
 
         if (l->nsubs == 0 && (f == NULL || now > used + LIVE_IDLE_US)) {
@@ -492,7 +481,7 @@ live_thread(void *data)
             continue;
         }
 
-        now = live_now();
+        now = sb_mono_us();
 
         if (now >= ticked + LIVE_TICK_US) {
             ticked = now;

@@ -3,28 +3,17 @@
 #include "live_int.h"
 
 #include "ask_args.h"
+#include "id.h"
 #include "log.h"
 #include "stats.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 
 #define LIVE_SLICE_US  20000u   /* of a thread, for one who catches up */
 #define LIVE_RETRY_MS  1000     /* after which a browser connects again */
-
-
-static uint64_t
-live_sub_now(void)
-{
-    struct timespec  t;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &t);
-
-    return (uint64_t) t.tv_sec * 1000000u + (uint64_t) t.tv_nsec / 1000u;
-}
 
 
 static void
@@ -264,7 +253,7 @@ live_sub_read_on(live_sub_t *s)
     live_event_t    *e;
     live_feed_rc_e   rc;
 
-    until = live_sub_now() + LIVE_SLICE_US;
+    until = sb_mono_us() + LIVE_SLICE_US;
 
     do {
         rc = live_feed_next(s->feed, &e);
@@ -284,7 +273,7 @@ live_sub_read_on(live_sub_t *s)
             s->cursor = live_feed_cursor(s->feed);
         }
 
-    } while (live_sub_now() < until);
+    } while (sb_mono_us() < until);
 
     return rc;
 }
@@ -299,7 +288,7 @@ live_sub_behind(live_sub_t *s)
 
     l = s->live;
 
-    if (!live_sub_send(s, live_sub_now())) {
+    if (!live_sub_send(s, sb_mono_us())) {
         return false;
     }
 
@@ -370,7 +359,7 @@ live_serve(live_t *l, ask_question_t *q, const sb_str_t *sandbox)
 
         pthread_mutex_lock(&l->lock);
         s->running = true;
-        s->sent_us = live_sub_now();
+        s->sent_us = sb_mono_us();
         s->next = l->subs;
 
         if (s->next) {
@@ -400,7 +389,7 @@ live_serve(live_t *l, ask_question_t *q, const sb_str_t *sandbox)
             go = live_sub_behind(s);
 
         } else if (s->state == LIVE_ALONG) {
-            live_sub_along(s, live_sub_now());
+            live_sub_along(s, sb_mono_us());
             go = s->state != LIVE_ALONG;
         }
 

@@ -1,10 +1,11 @@
 #include "reader.h"
 
+#include "id.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 
 
 #define READER_STEPS    4000        /* of SQLite, between two looks at the
@@ -80,23 +81,12 @@ readers_base(const readers_t *rs)
 }
 
 
-static uint64_t
-reader_clock_us(void)
-{
-    struct timespec  t;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &t);
-
-    return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
-}
-
-
 static int
 reader_progress(void *data)
 {
     reader_t  *r = data;
 
-    return r->until_us && reader_clock_us() > r->until_us;
+    return r->until_us && sb_mono_us() > r->until_us;
 }
 
 
@@ -231,7 +221,7 @@ reader_take(readers_t *rs, const char *dir, reader_t **reader,
         }
     }
 
-    r->until_us = reader_clock_us() + READER_MS * 1000u;
+    r->until_us = sb_mono_us() + READER_MS * 1000u;
     rc = sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL);
 
     if (rc != SQLITE_OK) {

@@ -287,6 +287,17 @@ sb_now_us(void)
 }
 
 
+uint64_t
+sb_mono_us(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * SB_US + (uint64_t) ts.tv_nsec / 1000;
+}
+
+
 void
 sb_random(void *dst, size_t n)
 {

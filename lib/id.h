@@ -39,6 +39,9 @@ sb_rc_t sb_time_parse(uint64_t *us, sb_str_t text);
 /* Now, in Unix microseconds. */
 uint64_t sb_now_us(void);
 
+/* Microseconds of a clock that nobody sets, for deadlines and durations. */
+uint64_t sb_mono_us(void);
+
 /* n bytes from the system's random source.  Aborts the process when the
  * kernel has none: nothing may go on with guessable ids. */
 void sb_random(void *dst, size_t n);

@@ -422,6 +422,25 @@ is($late, 0, 'what was acknowledged is in the next answer');
     is($o->{recorder}{status}, 'ok', 'the recorder is well');
     is($o->{recorder}{applied_cursor}, $o->{recorder}{cursor}, 'nothing waits');
     is(ask('overview?to=2020-01-01')->{counts}{total}, 0, 'of a time');
+
+    # upstream's list is kept for a while: what is younger is not in it
+
+    ask('sandboxes');
+    my $id = $t->post('/v1/sandboxes', body => '{"image":{"uri":"x"}}')->json->{id};
+    my $new;
+
+    $t->wait_for(sub {
+        ($new) = grep { $_->{id} eq $id } @{ ask('sandboxes')->{items} };
+        return $new;
+    });
+    is($new->{history}, 'ok', 'one that was just made is listed');
+    isnt($new->{state} // '', 'Deleted', 'and not as deleted');
+
+    $t->delete("/v1/sandboxes/$id");
+    ok($t->wait_for(sub {
+        ($new) = grep { $_->{id} eq $id } @{ ask('sandboxes')->{items} };
+        return ($new->{state} // '') eq 'Deleted';
+    }, 12), 'but when it was');
 }
 
 
