@@ -2,6 +2,7 @@
 
 
 #include "ngx_http_sandbox_api.h"
+#include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
 
 
@@ -63,6 +64,7 @@ ngx_http_sandbox_api_handler(ngx_http_request_t *r)
     ngx_http_cleanup_t            *cln;
     ngx_http_sandbox_api_t        *a;
     ngx_http_core_loc_conf_t      *clcf;
+    ngx_http_sandbox_loc_conf_t   *lcf;
     ngx_http_sandbox_api_route_t  *route;
 
     if (r != r->main) {
@@ -93,6 +95,19 @@ ngx_http_sandbox_api_handler(ngx_http_request_t *r)
                                            "This gateway does not serve the "
                                            "host named in the request; name it "
                                            "with sandbox_host or --host.");
+    }
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    if (ngx_http_sandbox_ours(lcf, &r->unparsed_uri)
+        || ngx_http_sandbox_ours(lcf, &r->uri))
+    {
+        /* questions are on record, with their query */
+        return ngx_http_sandbox_api_refuse(r, NGX_HTTP_BAD_REQUEST,
+                                           "GATEWAY_AMBIGUOUS_REQUEST",
+                                           "The request target holds a "
+                                           "credential: send it in the header "
+                                           "OPEN-SANDBOX-API-KEY.");
     }
 
     rc = ngx_http_sandbox_api_who(r, a);
@@ -206,7 +221,8 @@ ngx_http_sandbox_api_get(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_sandbox_api_who(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
 {
-    ngx_http_sandbox_ctx_t  *ctx;
+    ngx_http_sandbox_ctx_t       *ctx;
+    ngx_http_sandbox_loc_conf_t  *lcf;
 
     /* of the facts of an operation only those of the actor are filled */
 
@@ -228,9 +244,20 @@ ngx_http_sandbox_api_who(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
         return NGX_DECLINED;
     }
 
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
     a->token = ctx->token;
     a->actor_type = ctx->actor_type;
     a->actor_id = ctx->actor_id;
+
+    if (ngx_http_sandbox_ours(lcf, &a->actor_type)) {
+        ngx_str_set(&a->actor_type, "[redacted]");
+    }
+
+    if (ngx_http_sandbox_ours(lcf, &a->actor_id)) {
+        ngx_str_set(&a->actor_id, "[redacted]");
+    }
+
     a->identity = ctx->identity;
 
     return NGX_OK;

@@ -310,5 +310,27 @@ $e = $t->record($r);
 is($e->{operation_type}, 'sandbox.list', 'a credential in recorded headers');
 unlike($e->{$_} // '', qr/sbx_/, "is not in $_") for qw(actor_id thread_id run_id);
 
+# what is asked of the console API is on record as well
+
+my $api = '/console/api/v1';
+
+for my $target (
+    (map { ("$api/export?q=$_", "$api/operations?actor=$_",
+            "$api/sandboxes/$_/operations") } $admin, $t->{api_key}),
+    "$api/operations/$encoded")
+{
+    $r = $t->get($target);
+    is($r->status, 400, 'C141: a credential in a question');
+    is($r->json->{code}, 'GATEWAY_AMBIGUOUS_REQUEST', 'is refused');
+}
+
+$r = $t->get("$api/overview", headers => [ map { "$_: $admin" }
+                                           qw(X-Actor-Id X-Actor-Type) ]);
+is($r->status, 200, 'one who is named like a token may ask');
+ok($t->wait_for(sub {
+    $r = $t->get("$api/operations?type=console.*&actor=%5Bredacted%5D");
+    return @{ $r->json->{items} } > 0;
+}), 'and the name is not on record');
+
 $t->stop;
 done_testing;
