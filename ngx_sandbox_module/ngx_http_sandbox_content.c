@@ -38,7 +38,9 @@ ngx_http_sandbox_content_wanted(ngx_http_request_t *r,
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
-    return ctx->begun && lcf->versions != NGX_HTTP_SANDBOX_VERSIONS_OFF;
+    /* a content is known by its digest */
+    return ctx->begun && lcf->digest
+           && lcf->versions != NGX_HTTP_SANDBOX_VERSIONS_OFF;
 }
 
 
