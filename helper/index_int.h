@@ -241,8 +241,20 @@ bool index_compare(index_t *ix, index_box_t *box, int *rc);
 /* Opens a file, if it is not; false when that cannot be. */
 bool index_box_open(index_t *ix, index_box_t *box);
 void index_box_close(index_t *ix, index_box_t *box);
+
+/* --- index_files.c: which there are --------------------------------------- */
+
 /* The box of a directory, made if need be; NULL without memory. */
 index_box_t *index_box(index_t *ix, const char *dir);
+/* It has news; `forget`: something may be gone from it. */
+void index_dirty(index_t *ix, index_box_t *box, bool forget);
+/* Looks at all files: what has changed becomes dirty, what is gone leaves the
+ * list.  SQLITE_OK, or what the index itself failed with. */
+int index_sweep(index_t *ix);
+/* Makes the boxes that the index has rows of. */
+int index_load_boxes(index_t *ix);
+/* Closes and frees all boxes. */
+void index_forget_boxes(index_t *ix);
 
 /* --- index_read.c: records of history files ------------------------------------ */
 
