@@ -274,6 +274,9 @@ ask_sandboxes_answer(ask_question_t *q, ask_sandboxes_t *s, bool all)
                         s->found[i].len);
     }
 
+    /* all of them, while the answer, one page, may be read slowly */
+    sb_buf_free(&s->text.buf);
+
     history_out_text(&out, "]");
     ask_sandbox_text(&out, "next", to < s->n ? s->found[to - 1].key : NULL);
     history_out_key(&out, "total");
