@@ -100,15 +100,21 @@ sub change {
 
 # --- people see their own actions -----------------------------------------------------
 
-my $late = 0;
+# A question waits 300 ms for that, which a busy machine may need longer for: then
+# the answer has to say that it lacks something.
+
+my ($seen, $lies) = (0, 0);
 
 for my $i (1 .. 20) {
     my $id = run($i % 2 ? 's1' : 's2', "echo $i");
     my $got = ask('operations?limit=1');
-    $late++ if ($got->{items}[0]{id} // '') ne $id || !$got->{complete};
+    my $has = ($got->{items}[0]{id} // '') eq $id;
+    $seen++ if $has;
+    $lies++ if !$has && $got->{complete};
 }
 
-is($late, 0, 'what was acknowledged is in the next answer');
+is($lies, 0, 'what was acknowledged is in the next answer, or that is not complete');
+cmp_ok($seen, '>', 0, 'and it is there');
 
 # --- one record in all its forms --------------------------------------------------------
 
