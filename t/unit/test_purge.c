@@ -169,7 +169,7 @@ static const char  whole_sql[] =
     " not in (select event_id from history_events))";
 
 
-/* What is too old goes, by itself, and a tombstone says so. */
+/* What is too old goes by itself (sandbox_history_ttl), a tombstone says so. */
 static void
 test_ttl(void **state)
 {
@@ -369,7 +369,7 @@ test_hold(void **state)
 }
 
 
-/* The sum: the oldest of all files goes first. */
+/* The sum (sandbox_history_total): the oldest of all files goes first. */
 static void
 test_total(void **state)
 {
