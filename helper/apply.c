@@ -72,6 +72,13 @@ apply_retain(apply_t *a, retain_t *retain)
 
 
 void
+apply_errands(apply_t *a, errands_t *errands)
+{
+    a->errands = errands;
+}
+
+
+void
 apply_free(apply_t *a)
 {
     size_t  i;
@@ -549,6 +556,10 @@ apply_limits(apply_t *a, bool idle)
 
     if (a->retain == NULL) {
         return;
+    }
+
+    if (a->errands) {
+        errands_run(a->errands, a->store, a->retain);
     }
 
     until = sb_now_us() + (idle ? APPLY_LIMITS_IDLE_US : 0);

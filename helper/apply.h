@@ -6,6 +6,7 @@
 #ifndef APPLY_H_INCLUDED
 #define APPLY_H_INCLUDED
 
+#include "errand.h"
 #include "fetch.h"
 #include "journal.h"
 #include "retain.h"
@@ -37,6 +38,8 @@ void apply_bounds(apply_t *a, uint64_t lag_us, uint64_t stop_us);
 /* Limits are kept between the batches.  Its hooks `busy` and `removed` are
  * apply_busy() and apply_removed(), with `a` as their data. */
 void apply_retain(apply_t *a, retain_t *retain);
+/* ... and what sandbox-history asks for is done. */
+void apply_errands(apply_t *a, errands_t *errands);
 bool apply_busy(void *a, const char *sandbox);
 void apply_removed(void *a, const char *sandbox);
 

@@ -107,6 +107,7 @@ struct apply_group_s {
 struct apply_s {
     store_t          *store;
     retain_t         *retain;       /* or NULL */
+    errands_t        *errands;      /* or NULL */
     fetch_t          *fetch;
     int               dirfd;
     journal_t        *journal;

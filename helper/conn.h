@@ -25,6 +25,7 @@ struct conn_s {
     inflight_inst_t  *inst;         /* NULL before HELLO */
     uint64_t          instance;
     bool              bulk;
+    bool              cli;          /* ... of sandbox-history: errands only */
     bool              dead;         /* close it after this round */
     bool              writing;      /* registered for EPOLLOUT */
 

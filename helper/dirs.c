@@ -276,6 +276,28 @@ dirs_drop(dirs_t *d, const options_t *o, char *why, size_t size)
 }
 
 
+/* Who is to write into a file that we hold finds us there. */
+static void
+dirs_tell(dirs_t *d)
+{
+    int   n;
+    char  text[256], path[4096];
+
+    if (realpath(d->socket, path) == NULL) {
+        return;
+    }
+
+    n = snprintf(text, sizeof(text), "%d\n%s\n", (int) getpid(), path);
+
+    if (n < 0 || (size_t) n >= sizeof(text)
+        || pwrite(d->history_lock, text, (size_t) n, 0) != n)
+    {
+        log_line(LOG_WARN, "cannot note the socket in the lock of the history "
+                 "files");
+    }
+}
+
+
 bool
 dirs_open(dirs_t *d, const options_t *o, char *why, size_t size)
 {
@@ -330,7 +352,13 @@ dirs_open(dirs_t *d, const options_t *o, char *why, size_t size)
                         strerror(errno));
     }
 
-    return dirs_listen(d, o, why, size) && dirs_drop(d, o, why, size);
+    if (!dirs_listen(d, o, why, size)) {
+        return false;
+    }
+
+    dirs_tell(d);
+
+    return dirs_drop(d, o, why, size);
 }
 
 

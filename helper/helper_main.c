@@ -38,6 +38,7 @@ typedef struct {
     index_t       *index;
     retain_t      *retain;
     full_t        *full;
+    errands_t     *errands;
     journal_t     *journal;
     inflight_t    *inflight;
     apply_t       *apply;
@@ -210,7 +211,15 @@ helper_open(helper_t *h, char *why, size_t size)
         return false;
     }
 
+    h->errands = errands_new(h->server.errand_fd);
+
+    if (h->errands == NULL) {
+        return false;
+    }
+
+    h->server.errands = h->errands;
     apply_retain(h->apply, h->retain);
+    apply_errands(h->apply, h->errands);
 
     /*
      * A new journal beside files of an older one must not count from 1 again:
@@ -398,6 +407,7 @@ helper_close(helper_t *h)
     apply_free(h->apply);
     retain_free(h->retain);
     full_free(h->full);
+    errands_free(h->errands);
     journal_close(h->journal);
     inflight_free(h->inflight);
     store_free(h->store);
@@ -447,8 +457,10 @@ main(int argc, char **argv)
 
     h.server.ask_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
     h.server.full_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+    h.server.errand_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
 
     if (h.server.fetch_fd == -1 || h.server.full_fd == -1
+        || h.server.errand_fd == -1
         || h.server.ask_fd == -1 || !helper_signals(&h)) {
         return helper_fail(strerror(errno));
     }

@@ -1,6 +1,7 @@
 #include "history_api.h"
 #include "history_api_read.h"
 #include "history_api_write.h"
+#include "history_remote.h"
 #include "history_text.h"
 #include "id.h"
 
@@ -326,6 +327,7 @@ history_api_run(const history_command_t *command, const char *database,
     bool             ok;
     history_call_t   call;
     history_value_t  values[HISTORY_API_ARGS];
+    history_remote_e  remote;
     history_parse_t  parse = { .args = command->args, .values = values };
 
     if (!history_args_parse(&parse, argc, argv)) {
@@ -341,8 +343,18 @@ history_api_run(const history_command_t *command, const char *database,
     call.values = values;
     call.out.buf.max = HISTORY_JSON_MAX;
 
-    call.db = history_api_open(command, database, &call.err);
     ok = false;
+    remote = command->writes
+             ? history_remote_call(command, values, database, argc, argv,
+                                   &call)
+             : HISTORY_REMOTE_NONE;
+
+    if (remote == HISTORY_REMOTE_NONE) {
+        call.db = history_api_open(command, database, &call.err);
+
+    } else {
+        ok = remote == HISTORY_REMOTE_OK;
+    }
 
     if (call.db != NULL) {
         history_out_text(&call.out, "{\"data\":");

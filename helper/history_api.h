@@ -19,6 +19,12 @@ typedef struct {
     history_out_t           out;        /* the answer, begun */
     bool                    flushed;    /* part of it is on stdout already */
     history_error_t         err;
+
+    /* in the helper that holds the file: */
+    bool                    held;
+    bool                  (*purge)(void *data, const int64_t *seqs, size_t n,
+                                   int64_t *changes, history_error_t *err);
+    void                   *purge_data;
 } history_call_t;
 
 /* Writes the value of "data" into call->out; false with call->err. */

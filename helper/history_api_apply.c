@@ -638,11 +638,48 @@ history_apply_identity(history_apply_t *a)
 }
 
 
+/* What a gateway recorded is its own, and its chain would tell. */
+static bool
+history_apply_foreign(history_apply_t *a, const sb_jv_t *record)
+{
+    int            rc;
+    sb_str_t       id;
+    sqlite3_stmt  *stmt;
+
+    if (!a->call->held) {
+        return true;
+    }
+
+    id = sb_jv_str(record, "event_id");
+
+    if (id.len == 0) {
+        id = sb_jv_str(sb_jv_get(record, "event"), "event_id");
+    }
+
+    stmt = history_prepare(a->db, "SELECT 1 FROM gateway_records WHERE"
+                                  " event_id = ?1", a->err);
+    if (stmt == NULL) {
+        return false;
+    }
+
+    sqlite3_bind_text(stmt, 1, id.data, (int) id.len, SQLITE_STATIC);
+    rc = history_step(stmt, a->err);
+    sqlite3_finalize(stmt);
+
+    if (rc == 1) {
+        history_error(a->err, "HelperError", "Operation is the gateway's own"
+                      " record: %.*s", (int) id.len, id.data);
+    }
+
+    return rc == 0;
+}
+
+
 static bool
 history_apply_batch(history_apply_t *a, const sb_jv_t *records)
 {
     if (!history_exec(a->db, "BEGIN IMMEDIATE", a->err)
-        || !history_not_held(a->db, a->err) || !history_apply_identity(a))
+        || !history_not_held(a->call) || !history_apply_identity(a))
     {
         return false;
     }
@@ -650,7 +687,7 @@ history_apply_batch(history_apply_t *a, const sb_jv_t *records)
     a->index = 0;
 
     for (const sb_jv_t *r = records->child; r != NULL; r = r->next) {
-        if (!history_apply_record(a, r)) {
+        if (!history_apply_foreign(a, r) || !history_apply_record(a, r)) {
             return false;
         }
 
@@ -678,6 +715,7 @@ history_api_apply(history_call_t *call)
     memset(&apply, 0, sizeof(apply));
     apply.db = call->db;
     apply.err = &call->err;
+    apply.call = call;
     sb_time_text(apply.now, sb_now_us());
 
     ok = false;

@@ -9,6 +9,7 @@
 typedef struct {
     sqlite3          *db;
     history_error_t  *err;
+    history_call_t   *call;
     char              now[SB_TIME_LEN + 1];
     sb_str_t          batch;
     size_t            index;         /* of the record in its batch */

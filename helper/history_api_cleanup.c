@@ -18,6 +18,8 @@ enum {
 #define HISTORY_SQL_NOW  "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 #define HISTORY_SQL_TIME_LEN  24
 
+#define HISTORY_CLEANUP_PART  200   /* records deleted at a time */
+
 typedef struct {
     history_call_t  *call;
     sqlite3         *db;
@@ -193,6 +195,52 @@ history_cleanup_protection(history_cleanup_t *c, int64_t days)
 }
 
 
+/* In the helper: it deletes, and accounts for it. */
+static bool
+history_cleanup_purge(history_cleanup_t *c)
+{
+    int            rc;
+    bool           ok;
+    size_t         n;
+    int64_t        seqs[HISTORY_CLEANUP_PART];
+    sqlite3_stmt  *stmt;
+
+    stmt = history_prepare(c->db, "SELECT e.seq FROM temp.cleanup t JOIN"
+                                  " history_events e USING(event_id)"
+                                  " ORDER BY e.seq", &c->call->err);
+    if (stmt == NULL) {
+        return false;
+    }
+
+    do {
+        ok = true;
+
+        for (n = 0; n < HISTORY_CLEANUP_PART; n++) {
+            rc = history_step(stmt, &c->call->err);
+            ok = rc != -1;
+
+            if (rc != 1) {
+                break;
+            }
+
+            seqs[n] = sqlite3_column_int64(stmt, 0);
+        }
+
+        /* nobody deletes while somebody reads */
+        sqlite3_reset(stmt);
+
+        if (ok && n) {
+            ok = c->call->purge(c->call->purge_data, seqs, n, &c->changes,
+                                &c->call->err);
+        }
+    } while (ok && n == HISTORY_CLEANUP_PART);
+
+    sqlite3_finalize(stmt);
+
+    return ok;
+}
+
+
 /* Deletes the candidates that a query adds to, at most `limit`; counts. */
 static bool
 history_cleanup_delete(history_cleanup_t *c, const char *and, int limit,
@@ -228,6 +276,10 @@ history_cleanup_delete(history_cleanup_t *c, const char *and, int limit,
 
     *deleted = sqlite3_changes(c->db);
 
+    if (c->call->purge) {
+        return history_cleanup_purge(c);
+    }
+
     for (int i = 0; i < 2 && *deleted; i++) {
         if (!history_exec(c->db, last[i], &c->call->err)) {
             return false;
@@ -252,7 +304,8 @@ history_cleanup_run(history_cleanup_t *c)
     if (!history_exec(c->db, "PRAGMA temp_store=MEMORY;"
                              "CREATE TEMP TABLE cleanup(event_id TEXT)",
                       &c->call->err)
-        || !history_exec(c->db, "BEGIN IMMEDIATE", &c->call->err)
+        || (c->call->purge == NULL
+            && !history_exec(c->db, "BEGIN IMMEDIATE", &c->call->err))
         || !history_cleanup_logical(c, &c->before))
     {
         return false;
@@ -278,7 +331,9 @@ history_cleanup_run(history_cleanup_t *c)
                 break;
             }
 
-            if (!history_cleanup_delete(c, "", 1, &deleted)) {
+            if (!history_cleanup_delete(c, "", c->call->purge ? 16 : 1,
+                                        &deleted))
+            {
                 return false;
             }
 
@@ -290,7 +345,8 @@ history_cleanup_run(history_cleanup_t *c)
         }
     }
 
-    return history_exec(c->db, "COMMIT", &c->call->err);
+    return c->call->purge
+           || history_exec(c->db, "COMMIT", &c->call->err);
 }
 
 
@@ -460,6 +516,33 @@ history_cleanup_due(history_cleanup_t *c, bool *due)
 }
 
 
+/* A file on legal hold stays as it is. */
+static bool
+history_cleanup_free(history_cleanup_t *c)
+{
+    int64_t  held;
+
+    held = 0;
+
+    if (!history_has_table(c->db, "gateway_state")) {
+        return true;
+    }
+
+    if (!history_value_of(c, "SELECT 1 FROM gateway_state WHERE key = 'hold'",
+                          NULL, &held, NULL, 0))
+    {
+        return false;
+    }
+
+    if (held) {
+        history_error(&c->call->err, "HelperError", "this file is on legal"
+                      " hold: release it first");
+    }
+
+    return held == 0;
+}
+
+
 static bool
 history_cleanup_valid(history_call_t *call, int64_t interval, int64_t days)
 {
@@ -488,7 +571,7 @@ history_api_cleanup(history_call_t *call)
     days = v[CLEANUP_CONSUMER_TTL].n ? v[CLEANUP_CONSUMER_TTL].number : 30;
 
     if (!history_cleanup_valid(call, c.interval, days)
-        || !history_not_held(c.db, &call->err)
+        || !history_not_held(call)
         || !history_value_of(&c, "SELECT " HISTORY_SQL_NOW, NULL, NULL, c.now,
                              sizeof(c.now))
         || !history_cleanup_lease(&c, &taken))
@@ -505,7 +588,7 @@ history_api_cleanup(history_call_t *call)
         return true;
     }
 
-    ok = history_cleanup_due(&c, &due);
+    ok = history_cleanup_due(&c, &due) && history_cleanup_free(&c);
 
     if (ok && due) {
         ok = history_cleanup_next(&c, c.now)

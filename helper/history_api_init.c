@@ -111,10 +111,16 @@ history_run(sqlite3_stmt *stmt, history_error_t *err)
 /* The gateway's own files have one writer, the helper, whose numbers (seq,
  * cursor) and later chain do not know what others write. */
 bool
-history_not_held(sqlite3 *db, history_error_t *err)
+history_not_held(history_call_t *call)
 {
-    int            rc;
-    sqlite3_stmt  *stmt;
+    int               rc;
+    sqlite3          *db = call->db;
+    sqlite3_stmt     *stmt;
+    history_error_t  *err = &call->err;
+
+    if (call->held) {
+        return true;
+    }
 
     if (!history_has_table(db, "gateway_records")) {
         return true;
@@ -130,7 +136,8 @@ history_not_held(sqlite3 *db, history_error_t *err)
 
     if (rc == 1) {
         history_error(err, "HelperError", "this file belongs to a gateway:"
-                      " only its sandbox-helper writes it");
+                      " only its sandbox-helper, which is not"
+                      " running, writes it");
     }
 
     return rc == 0;
@@ -391,7 +398,7 @@ history_api_init(history_call_t *call)
     ok = history_identity_check(sb_jdoc_root(doc), &call->err)
          && history_exec(call->db, "BEGIN IMMEDIATE", &call->err)
          && history_init_version(call->db, &call->err)
-         && history_not_held(call->db, &call->err);
+         && history_not_held(call);
 
     if (ok) {
         rc = schema_create(call->db);

@@ -64,7 +64,7 @@ history_api_ack(history_call_t *call)
 
     if (history_overflows(call, 1, INT64_MAX, "SQLite INTEGER")
         || !history_exec(call->db, "BEGIN IMMEDIATE", &call->err)
-        || !history_not_held(call->db, &call->err))
+        || !history_not_held(call))
     {
         return false;
     }
@@ -269,7 +269,7 @@ history_config_set(history_call_t *call, const sb_jv_t *root)
 
     if (!history_config_check(changes, &call->err)
         || !history_exec(call->db, "BEGIN IMMEDIATE", &call->err)
-        || !history_not_held(call->db, &call->err)
+        || !history_not_held(call)
         || !history_config_revision(call, &revision))
     {
         return false;
@@ -317,7 +317,7 @@ history_lease_begin(history_call_t *call, int64_t ttl_ms,
     sb_time_text(expires, us + (uint64_t) (ttl_ms > 0 ? ttl_ms : 0) * 1000);
 
     return history_exec(call->db, "BEGIN IMMEDIATE", &call->err)
-           && history_not_held(call->db, &call->err);
+           && history_not_held(call);
 }
 
 
@@ -460,7 +460,7 @@ history_api_lease_release(history_call_t *call)
     key = call->values[0].text[0];
 
     if (!history_exec(call->db, "BEGIN IMMEDIATE", &call->err)
-        || !history_not_held(call->db, &call->err))
+        || !history_not_held(call))
     {
         return false;
     }

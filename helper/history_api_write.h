@@ -28,7 +28,7 @@ bool history_run(sqlite3_stmt *stmt, history_error_t *err);
 
 /* Is the file one that a gateway's helper does not write?  Else false with
  * err. */
-bool history_not_held(sqlite3 *db, history_error_t *err);
+bool history_not_held(history_call_t *call);
 
 /* Sets a row of history_meta, or leaves the one that is there. */
 bool history_meta_put(sqlite3 *db, const char *key, sb_str_t value,

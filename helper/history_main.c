@@ -8,6 +8,7 @@
 #include "history_memory.h"
 #include "history_people.h"
 #include "history_text.h"
+#include "history_remote.h"
 #include "history_verify.h"
 
 #include <stdio.h>
@@ -38,6 +39,8 @@ static const char  history_main_help[] =
     "  cast ID|SANDBOX/SEQ    a terminal, or what a command wrote, to be played\n"
     "  tail [-f] [SANDBOX]    the last operations, and new ones as they come\n"
     "  verify SANDBOX         is it what was recorded?\n"
+    "  hold SANDBOX           nothing of it is deleted any more, until\n"
+    "  release SANDBOX        its limits are to count again\n"
     "  export [SANDBOX]       all that pass a filter, as JSON lines, CSV or HTML\n"
     "  --data DIR     data directory of the gateway (default:"
     " $SANDBOX_GATEWAY_DATA,\n"
@@ -144,6 +147,12 @@ history_main(int argc, char **argv)
         return history_verify_run(values[MAIN_DATABASE].n
                                       ? values[MAIN_DATABASE].text[0] : NULL,
                                   &where, argc, argv);
+    }
+
+    if (strcmp(name, "hold") == 0 || strcmp(name, "release") == 0) {
+        return history_hold_run(name, values[MAIN_DATABASE].n
+                                      ? values[MAIN_DATABASE].text[0] : NULL,
+                                where.data, where.history, argc, argv);
     }
 
     if (history_people_find(name)) {

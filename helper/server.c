@@ -17,7 +17,8 @@
 
 /* Tags of what is not a connection, in epoll data. */
 enum { SERVER_LISTEN = 0, SERVER_SIGNAL, SERVER_FETCH, SERVER_FLUSH,
-       SERVER_ASK, SERVER_FULL, SERVER_TAGS };
+       SERVER_ASK, SERVER_FULL, SERVER_ERRAND,
+       SERVER_TAGS };
 
 #define SERVER_EVENTS   64
 #define SERVER_TICK_MS  250
@@ -310,6 +311,11 @@ server_round(server_t *s)
             server_answered(s);
             continue;
 
+        case SERVER_ERRAND:
+            server_drain(s->conf->errand_fd);
+            server_errands(s);
+            continue;
+
         case SERVER_FULL:
             server_drain(s->conf->full_fd);
             server_full(s);
@@ -416,6 +422,7 @@ server_run(const server_conf_t *conf)
          && server_add(&s, conf->fetch_fd, SERVER_FETCH)
          && server_add(&s, conf->ask_fd, SERVER_ASK)
          && server_add(&s, conf->full_fd, SERVER_FULL)
+         && server_add(&s, conf->errand_fd, SERVER_ERRAND)
          && (conf->flush_fd == -1
              || server_add(&s, conf->flush_fd, SERVER_FLUSH));
 

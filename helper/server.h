@@ -8,6 +8,7 @@
 
 #include "apply.h"
 #include "ask.h"
+#include "errand.h"
 #include "console.h"
 #include "fetch.h"
 #include "full.h"
@@ -31,6 +32,8 @@ typedef struct {
     console_t        *console;      /* NULL with mode none */
     int               full_fd;      /* eventfd */
     full_t           *full;
+    int               errand_fd;    /* eventfd */
+    errands_t        *errands;      /* NULL with mode none */
     fetch_t          *fetch;        /* or NULL */
     journal_t        *journal;      /* NULL with mode none */
     inflight_t       *inflight;

@@ -76,13 +76,20 @@ server_hello(server_t *s, conn_t *c, const sb_frame_t *f)
 
     if (c->inst || c->instance == 0
         || !sb_field_get(f, SB_T_ROLE, &role)
-        || (!sb_eq(role, sb_lit("control")) && !sb_eq(role, sb_lit("bulk"))))
+        || (!sb_eq(role, sb_lit("control")) && !sb_eq(role, sb_lit("bulk"))
+            && !sb_eq(role, sb_lit("cli"))))
     {
         server_protocol_error(c, "bad HELLO");
         return;
     }
 
-    c->bulk = sb_eq(role, sb_lit("bulk"));
+    c->cli = sb_eq(role, sb_lit("cli"));
+    c->bulk = c->cli || sb_eq(role, sb_lit("bulk"));
+
+    if (c->cli && c->uid != 0 && c->uid != s->conf->uid) {
+        server_protocol_error(c, "an errand of another user");
+        return;
+    }
     c->out.max = c->bulk ? CONN_BULK_MAX : CONN_OUT_MAX;
 
     /* what its old connection sent in this very round counts */
@@ -234,6 +241,87 @@ server_fetched(server_t *s)
 
 
 static void
+server_errand_answer(server_t *s, conn_t *c, uint64_t seq, unsigned status,
+    sb_str_t text)
+{
+    char               mem[SB_ASK_PIECE + 256];
+    bool               first;
+    size_t             n, part;
+    sb_frame_writer_t  w;
+
+    first = true;
+
+    do {
+        part = text.len < SB_ASK_PIECE ? text.len : SB_ASK_PIECE;
+
+        sb_frame_begin(&w, mem, sizeof(mem), SB_F_ANSWER,
+                       part == text.len ? SB_FF_LAST : 0, seq, server_no_op,
+                       sb_now_us());
+
+        if (first) {
+            sb_frame_put_u64(&w, SB_T_HTTP_STATUS, status);
+        }
+
+        sb_frame_put(&w, SB_T_DATA, sb_str(text.data, part));
+        n = sb_frame_end(&w);
+        server_send(s, c, mem, n);
+
+        first = false;
+        text.data += part;
+        text.len -= part;
+    } while (text.len);
+}
+
+
+static void
+server_errand(server_t *s, conn_t *c, const sb_frame_t *f)
+{
+    sb_str_t  body;
+
+    if (f->type != SB_F_ASK || !sb_field_get(f, SB_T_DATA, &body)) {
+        server_protocol_error(c, "bad errand");
+        return;
+    }
+
+    if (s->conf->errands == NULL
+        || !errands_put(s->conf->errands, c->id, f->seq, body))
+    {
+        server_errand_answer(s, c, f->seq, 503,
+                             sb_lit("OperationalError\nthe helper has no time "
+                                    "for that now, try again shortly"));
+        return;
+    }
+
+    apply_wake(s->conf->apply);
+}
+
+
+void
+server_errands(server_t *s)
+{
+    conn_t    *c;
+    errand_t  *e, *next;
+
+    if (s->conf->errands == NULL) {
+        return;
+    }
+
+    for (e = errands_take(s->conf->errands); e; e = next) {
+        next = e->next;
+
+        for (c = s->conns; c; c = c->next) {
+            if (c->id == e->conn) {
+                server_errand_answer(s, c, e->seq, e->ok ? 200 : 400,
+                                     sb_str(e->out.data, e->out.len));
+            }
+        }
+
+        errand_free(e);
+    }
+}
+
+
+static void
 server_ask_frame(server_t *s, conn_t *c, const sb_frame_t *f)
 {
     char     mem[1024];
@@ -242,6 +330,11 @@ server_ask_frame(server_t *s, conn_t *c, const sb_frame_t *f)
 
     if (c->inst == NULL || !c->bulk) {
         server_protocol_error(c, "a question outside a bulk connection");
+        return;
+    }
+
+    if (c->cli) {
+        server_errand(s, c, f);
         return;
     }
 

@@ -61,6 +61,8 @@ void server_answered(server_t *s);
 void server_console(server_t *s);
 /* Tells the workers which sandboxes have a full history. */
 void server_full(server_t *s);
+/* Sends off what the thread that writes has done for sandbox-history. */
+void server_errands(server_t *s);
 void server_flushed(server_t *s);
 /* Takes what is still in the sockets before we stop. */
 void server_last(server_t *s);

@@ -16,6 +16,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $DAY = 86400;
+our $t;
 my $clock = File::Temp->new;
 chmod 0644, $clock->filename;
 
@@ -46,9 +47,25 @@ sub helper_with {
 }
 
 
+# Exit status and output of sandbox-history, as the user of the helper.
+
+sub tool {
+    my @args = @_;
+
+    unshift @args, '--history', $t->history->{dir} if $args[0] !~ /^-/;
+    my @command = map { "'$_'" } "$SandboxProcess::BUILD/sandbox-history", @args;
+    my $said = `@command 2>&1`;
+
+    return ($? >> 8, $said);
+}
+
+sub tool_status { (tool(@_))[0] }
+sub tool_out { (tool(@_))[1] }
+
+
 # --- fail_operation ----------------------------------------------------------------
 
-my $t = helper_with('--history-overflow', 'fail_operation', '--history-size', '1m');
+$t = helper_with('--history-overflow', 'fail_operation', '--history-size', '1m');
 
 $t->record(command($t, 's2'));
 my ($r, $full);
@@ -180,6 +197,92 @@ like(scalar `"$tool" --database "$archived[0]" query --after-change-seq 0 --limi
 is($t->{history}->value('_gateway', q{select json_extract(result_json,
    '$.sandbox') from history_events where operation_type =
    'gateway.archive'}), 's1', 'the gateway says so');
+$t->stop;
+
+
+# --- sandbox-history writes through the helper ---------------------------------------
+
+$t = helper_with('--history-ttl', '1d');
+push @ids, $t->record(command($t, 's1'))->{event_id} for 1 .. 3;
+$path = $t->{history}->path_of('s1');
+
+my ($status, $out) = tool('hold', 's1');
+is($status, 0, 'hold: exit 0') or diag($out);
+at(30 * $DAY);
+sleep 2;
+is($t->{history}->value('s1', q{select count(*) from history_events where
+   operation_type = 'command.execute'}), 3, 'what is held stays, however old');
+
+($status, $out) = tool('--database', $path, 'cleanup', '--max-bytes', 1,
+                       '--overflow-policy', 'delete_oldest');
+is($status, 1, 'cleanup of a held file is refused');
+like($out, qr/"message":"this file is on legal hold/, 'in the envelope');
+at(0);
+sleep 1;        # the limits look at the clock five times a second
+($status, $out) = tool('release', 's1');
+is($status, 0, 'release: exit 0') or diag($out);
+is(join(' ', map { $_->{operation_type} . '/' . ($_->{actor_type} // '') }
+        grep { $_->{operation_type} =~ /^gateway\.(hold|release)/ }
+        $t->{history}->events('s1')),
+   'gateway.hold/user gateway.release/user', 'both are on record');
+
+($status, $out) = tool('--database', $path, 'ack', '--consumer-id', 'c', '--seq', 1);
+is($status, 0, 'ack: exit 0') or diag($out);
+like($out, qr/^\{"data":\{"acknowledged_seq":1,"consumer_id":"c",.*"ok":true,/,
+     'the same envelope');
+
+# nothing behind change 1 has been acknowledged
+($status, $out) = tool('--database', $path, 'cleanup', '--max-bytes', 1,
+                       '--overflow-policy', 'delete_oldest');
+like($out, qr/"deleted_operations":0,.*"protected_acknowledged_seq":1/,
+     'cleanup respects what consumers have not seen') or diag($out);
+tool('--database', $path, 'ack', '--consumer-id', 'c', '--seq', 1000);
+($status, $out) = tool('--database', $path, 'cleanup', '--max-bytes', 1,
+                       '--overflow-policy', 'delete_oldest');
+like($out, qr/"deleted_operations":[3-9],.*"executed":true/,
+     'then it deletes') or diag($out);
+ok($t->wait_for(sub { $t->{history}->value('s1', q{select json_extract(result_json,
+   '$.rule') from history_events where operation_type = 'gateway.purge' and status
+   = 'succeeded' order by seq desc limit 1}) }, 5), 'a tombstone tells of it');
+is($t->{history}->value('s1', q{select value from history_meta where key =
+   'last_cleanup_reason'}), 'ttl_or_capacity', 'and the keys of the format');
+
+for my $command ([ 'lease-acquire', '--ttl-ms', 60000 ], [ 'lease-renew', '--ttl-ms', 60000 ],
+                 [ 'lease-release' ]) {
+    ($status, $out) = tool('--database', $path, shift @$command, '--resource-key',
+                           'r', '--owner-id', 'o', @$command);
+    like($out, qr/"(?:acquired|renewed|released)":true.*"ok":true/, 'lease') or diag($out);
+}
+
+my $file = "$t->{dir}/batch.json";
+my $own = $t->record(command($t, 's1'))->{event_id};
+
+SandboxTest::write_file($file, '{"changes":{"ttl_days":30},"updated_by":"me"}');
+($status, $out) = tool('--database', $path, 'config-set', '--config-file', $file,
+                       '--expected-revision', 0);
+like($out, qr/"revision":1,/, 'config-set') or diag($out);
+
+SandboxTest::write_file($file, '{"batch_id":"b","schema_version":1,"records":[{"type":'
+    . '"operation_started","event":{"event_id":"e1","operation_type":"note",'
+    . '"occurred_at":"2026-11-29T09:00:00Z"}}]}');
+($status, $out) = tool('--database', $path, 'apply', '--batch-file', $file);
+like($out, qr/"records_applied":1\}/, 'apply') or diag($out);
+
+SandboxTest::write_file($file, '{"batch_id":"b","schema_version":1,"records":[{"type":'
+    . "\"command_output\",\"event_id\":\"$own\",\"chunks\":[]}]}");
+($status, $out) = tool('--database', $path, 'apply', '--batch-file', $file);
+is($status, 1, 'apply changes no record of the gateway');
+like($out, qr/gateway's own record/, 'and says so');
+
+like(tool_out('verify', 's1'), qr/./, 'verify answers');
+ok($t->wait_for(sub { tool_status('verify', '--allow-foreign', 's1') == 0 }, 8),
+   'and finds what was recorded') or diag(tool_out('verify', '--allow-foreign', 's1'));
+
+$t->kill_helper;
+($status, $out) = tool('--database', $path, 'ack', '--consumer-id', 'c', '--seq', 2);
+is($status, 1, 'without the helper a file of the gateway is not written');
+like($out, qr/is not running/, 'and the reason said');
+$t->start_helper;
 $t->stop;
 
 
