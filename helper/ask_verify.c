@@ -4,22 +4,33 @@
 #include "ask_boxes.h"
 #include "chain_verify.h"
 #include "history_verify.h"
+#include "id.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 
-/* It reads a whole file: one at a time, the other threads answer the rest. */
+/* It reads a whole file: one at a time, the other threads answer the rest.  Its
+ * snapshot keeps the writer's log from being reused, so it has an end. */
+#define ASK_VERIFY_US  60000000u
+
 static atomic_bool  ask_verifying;
+
+typedef struct {
+    ask_question_t  *q;
+    uint64_t         until_us;
+} ask_verify_t;
 
 
 static bool
 ask_verify_stop(void *data, int64_t entries)
 {
+    ask_verify_t  *v = data;
+
     (void) entries;
 
-    return ask_over(data);
+    return ask_over(v->q) || sb_mono_us() > v->until_us;
 }
 
 
@@ -31,6 +42,7 @@ ask_verify_answer(ask_question_t *q, reader_t *r, const char *dir)
     sb_buf_t        out;
     verify_t        v;
     verify_rc_e     rc;
+    ask_verify_t    end;
     verify_conf_t   conf;
 
     api = q->context;
@@ -42,8 +54,10 @@ ask_verify_answer(ask_question_t *q, reader_t *r, const char *dir)
     conf.dir = dir;
     conf.heads = path;
     conf.keys = api->keys;
+    end.q = q;
+    end.until_us = sb_mono_us() + ASK_VERIFY_US;
     conf.stop = ask_verify_stop;
-    conf.data = q;
+    conf.data = &end;
 
     rc = chain_verify(r->db, &conf, &v);
 

@@ -554,7 +554,7 @@ verify_entries(verify_ctx_t *c)
             && c->v->entries % VERIFY_STEP == 0
             && c->conf->stop(c->conf->data, c->v->entries))
         {
-            ok = verify_unable(c, "It was stopped.");
+            ok = verify_unable(c, "It takes too long; run sandbox-history verify on the gateway's machine.");
         }
     }
 

@@ -117,6 +117,25 @@ sb_path_normal(char *dst, size_t *len, sb_str_t path)
 }
 
 
+/* Names that mean something else below HISTORY_PATH. */
+static bool
+sb_history_reserved(sb_str_t id)
+{
+    static const sb_str_t  heads = { "heads.jsonl", sizeof("heads.jsonl") - 1 };
+
+    if (sb_eq(id, sb_lit("archive"))) {
+        return true;
+    }
+
+    if (id.len >= heads.len && memcmp(id.data, heads.data, heads.len) == 0) {
+        return true;
+    }
+
+    /* what another id may be hashed to */
+    return id.len == 66 && memcmp(id.data, "x-", 2) == 0;
+}
+
+
 void
 sb_history_dir(char dst[130], sb_str_t sandbox)
 {
@@ -124,7 +143,8 @@ sb_history_dir(char dst[130], sb_str_t sandbox)
     char     c;
     uint8_t  hash[32];
 
-    plain = sandbox.len > 0 && sandbox.len <= SB_HISTORY_DIR_MAX;
+    plain = sandbox.len > 0 && sandbox.len <= SB_HISTORY_DIR_MAX
+            && !sb_history_reserved(sandbox);
 
     for (size_t i = 0; plain && i < sandbox.len; i++) {
         c = sandbox.data[i];

@@ -31,7 +31,8 @@ sb_rc_t sb_path_normal(char *dst, size_t *len, sb_str_t path);
 /*
  * The directory name of a sandbox's history below HISTORY_PATH: the id itself
  * when it matches [A-Za-z0-9][A-Za-z0-9._-]{0,127}, else "x-" and the
- * lower-case hex SHA-256 of the id (design 5).  dst must hold 130 bytes.
+ * lower-case hex SHA-256 of the id (design 5).  Also hashed are ids that name
+ * something else there ("archive", "heads.jsonl...") or look like a hash.  dst must hold 130 bytes.
  */
 void sb_history_dir(char dst[130], sb_str_t sandbox);
 
