@@ -2,6 +2,7 @@
 
 #include "retain_int.h"
 
+#include "contents.h"
 #include "id.h"
 #include "log.h"
 #include "own.h"
@@ -245,6 +246,7 @@ retain_remove(retain_t *r, retain_file_t *f, store_db_t *db, bool archive,
              (long long) operations);
 
     stats_add(archive ? STATS_ARCHIVED : STATS_REMOVED, 1);
+    contents_gone(dir);
 
     if (r->hooks.removed) {
         r->hooks.removed(r->hooks.data, sandbox);

@@ -122,10 +122,10 @@ is($e->{status}, 'succeeded', 'an end that has no room is on record');
 ok($e->{result}{details_lost}, 'in short, and says so');
 
 my $gaps = balanced($t, 'a queue that was full', 2);
-cmp_ok($gaps, '>', 0, 'it was full');
+cmp_ok($gaps, '>', 0, 'C106: it was full, and all that passed is counted');
 cmp_ok(scalar(() = $t->log_text =~ /pass without a record/g), '<', 30,
-       'which is not said for each operation');
-cmp_ok(scalar($t->history->gaps('s1')), '<', 30, 'nor a gap of its own');
+       'C106: which is not said for each operation');
+cmp_ok(scalar($t->history->gaps('s1')), '<', 30, 'C106: nor a gap of its own');
 
 $t->stop;
 done_testing;

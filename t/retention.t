@@ -286,6 +286,35 @@ $t->start_helper;
 $t->stop;
 
 
+# --- options that work alone work together (C109) ------------------------------------
+
+# Every value of each with every value of every other (pairwise).
+my @values = (
+    [ [ '--sync', 'normal' ], [ '--sync', 'full' ] ],
+    [ [ '--history-size', '1m' ], [ '--history-ttl', '1d' ] ],
+    [ [ '--history-overflow', 'stop_recording' ], [ '--history-overflow', 'delete_oldest' ] ],
+    [ 'sandbox_capture_limit 1k;', 'sandbox_capture_limit 0;' ],
+    [ 'sandbox_record * strict;', 'sandbox_record * best_effort;' ],
+    [ 'sandbox_digest on;', 'sandbox_digest off;' ],
+);
+
+for my $row ([ 0, 0, 0, 0, 0, 0 ], [ 0, 1, 1, 1, 1, 1 ], [ 1, 0, 1, 0, 1, 0 ],
+             [ 1, 1, 0, 1, 0, 0 ], [ 1, 0, 1, 1, 0, 1 ], [ 0, 1, 0, 0, 1, 1 ],
+             [ 1, 1, 1, 0, 0, 1 ]) {
+    my @chosen = map { $values[$_][ $row->[$_] ] } 0 .. $#values;
+    my $name = join ' ', map { ref $_ ? "@$_" : $_ } @chosen;
+
+    $t = SandboxTest->new(helper_args => [ map { @$_ } grep { ref } @chosen ],
+                          http => join(' ', grep { !ref } @chosen));
+    $t->start;
+    $t->sandbox('s1');
+    command($t, 's1') for 1 .. 10;
+    $t->get('/v1/sandboxes/s1/proxy/44772/files/info?path=%2Fa') for 1 .. 10;
+    is(scalar $t->records('s1', count => 20), 20, "C109: 20 of 20 records: $name");
+    $t->stop;
+}
+
+
 # --- the directives, of a helper that nginx starts ----------------------------------
 
 my $lines = 'sandbox_history_ttl 30d; sandbox_history_size 64m;'
