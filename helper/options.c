@@ -476,6 +476,12 @@ options_one(options_t *o, int c, const char *v)
     case OPT_ON_DELETE:
     case OPT_HOLD:
     case OPT_CLOCK:
+        /* who moves the clock deletes history */
+        if (getenv("SANDBOX_TESTING") == NULL) {
+            return options_bad("--test-clock", v, "it is for the tests of this"
+                               " project, with SANDBOX_TESTING set");
+        }
+
         return options_limit(o, c, v);
 
     case OPT_EXEC:

@@ -41,6 +41,9 @@ our $BAD_LINE = qr/\[(?:alert|crit|emerg)\]|AddressSanitizer|LeakSanitizer
 
 my @running;
 
+# sandbox-helper takes the flags of tests
+$ENV{SANDBOX_TESTING} = 1;
+
 
 # Options (all may be left out):
 #   main, http, upstream, server, location   lines added at that place; http
