@@ -13,7 +13,9 @@ use lib "$FindBin::Bin/lib";
 use SandboxTest;
 use Test::More;
 
-my $t = SandboxTest->new(http => 'large_client_header_buffers 4 64k;')->start;
+# without versions nothing of a file's content is kept
+my $t = SandboxTest->new(http => 'large_client_header_buffers 4 64k;'
+                         . ' sandbox_versions off;')->start;
 my $up = $t->up;
 $t->sandbox('s1');
 my $s = '/v1/sandboxes/s1/proxy';
