@@ -154,17 +154,24 @@ is(join('', map { decode_base64($_->{data_base64}) } @$chunks),
    $t->history->output($command->{event_id}, 'stdout', $sandbox),
    'and the output');
 
-# The gateway's files have one writer.
+# The gateway's files have one writer: while it runs, it writes for others.
 
 my $writer = HistoryCli->new(program => $program{ours}, database => $db);
 my $got = $writer->call('ack', '--consumer-id', 'x', '--seq', 1);
-is($got->{exit}, 1, 'sandbox-history does not write into a file of a gateway');
-like($got->{stderr}, qr/only its sandbox-helper writes it/, 'and says so');
+is($got->{exit}, 0, 'sandbox-history writes through the helper');
+is($got->{stdout}{data}{acknowledged_seq}, 1, 'and answers as always');
+is($t->history->value($sandbox, 'select acknowledged_seq from'
+                      . " history_consumers where consumer_id = 'x'"), 1,
+   'it is in the file');
 
 read_all('_gateway', $t->history->path_of('_gateway'))
     if -e $t->history->path_of('_gateway');
 $t->stop;
 read_all('gateway file, after the helper', $db);
+
+$got = $writer->call('ack', '--consumer-id', 'x', '--seq', 2);
+is($got->{exit}, 1, 'without the helper nobody writes into it');
+like($got->{stderr}, qr/only its sandbox-helper/, 'and it is said');
 
 # --- files that one of the two wrote -----------------------------------------
 
