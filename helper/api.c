@@ -74,6 +74,12 @@ api_wait_for(ask_question_t *q, api_wait_t *w, bool index)
     if (w->until_us == 0) {
         w->cursor = journal_tail(api->journal).cursor;
         w->until_us = now + API_WAIT_MS * 1000u;
+
+        if (w->brief
+            && w->cursor > stats_get(STATS_APPLIED_CURSOR) + API_WAIT_RECORDS)
+        {
+            w->until_us = now;
+        }
     }
 
     w->reached = stats_get(STATS_APPLIED_CURSOR) >= w->cursor;

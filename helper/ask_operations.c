@@ -443,6 +443,7 @@ ask_list(ask_question_t *q, bool of_one)
 
         q->state = s;
         q->release = ask_list_release;
+        s->wait.brief = true;
 
         history_filter_init(&s->filter);
         s->ask.filter = &s->filter;

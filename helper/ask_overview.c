@@ -242,6 +242,7 @@ ask_overview(ask_question_t *q)
 
         q->state = s;
         q->release = ask_overview_release;
+        s->wait.brief = true;
         history_filter_init(&s->filter);
 
         if (!ask_args_read(&s->args, q->query) || !ask_overview_args(s)) {
