@@ -255,6 +255,10 @@ $(B)/bench/load: bench/load.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -o $@ $<
 
+$(B)/bench/frames: bench/frames.c $(B)/libsb.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_C) -o $@ $^ $(LIB_LIBS)
+
 DATA ?= data
 ARGS ?=
 JOBS ?= $(shell nproc)
@@ -262,8 +266,9 @@ build = +@$(MAKE) --no-print-directory -s $(if $(findstring -j,$(MAKEFLAGS)),,-j
 
 bench:
 	@.ci/deps bench
-	$(build) all $(B)/bench/load
-	@bench/run $(BENCH)
+	$(build) all $(B)/bench/load $(B)/bench/frames
+	@bench/$(if $(filter history,$(firstword $(BENCH))),history,run) \
+	    $(patsubst history,,$(BENCH))
 
 deps:
 	@.ci/deps run

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 
@@ -19,17 +20,25 @@ struct readers_s {
     pthread_mutex_t   lock;
     reader_t         *idle;         /* used last first */
     unsigned          n;
+    unsigned          max;
 };
 
 
 readers_t *
 readers_new(const char *base, bool plain)
 {
-    readers_t  *rs;
+    readers_t      *rs;
+    struct rlimit   r;
 
     rs = calloc(1, sizeof(readers_t));
     if (rs == NULL) {
         return NULL;
+    }
+
+    rs->max = READERS_IDLE;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur / 12 < rs->max) {
+        rs->max = (unsigned) (r.rlim_cur / 12);
     }
 
     pthread_mutex_init(&rs->lock, NULL);
@@ -263,7 +272,7 @@ reader_give(readers_t *rs, reader_t *r, bool broken)
     rs->idle = r;
     rs->n++;
 
-    if (rs->n > READERS_IDLE) {
+    if (rs->n > rs->max) {
         for (p = &rs->idle; (*p)->next; p = &(*p)->next) { /* void */ }
 
         last = *p;

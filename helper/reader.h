@@ -12,7 +12,10 @@
 #include "history_query.h"
 #include "store.h"
 
-#define READERS_IDLE  48        /* kept open while nobody uses them */
+#define READERS_IDLE  256       /* kept open while nobody uses them: a page
+                                   may hold records of as many files.  They take
+                                   three descriptors each, and not more than a
+                                   quarter of all */
 #define READER_MS     2000      /* what a question to one file may take */
 
 typedef struct readers_s  readers_t;

@@ -3,8 +3,9 @@
     beside.py read DATABASE READS OPERATIONS
         reads until both numbers are reached and says what was seen, in JSON
     beside.py write DATABASE WHO OPERATIONS [PROGRAM]
-        WHO: published, ours (PROGRAM), both in turn; an operation is three
-        batches: start, output, end
+        WHO: published, ours (PROGRAM), both in turn, processes (the published
+        one, started for each as the SDK does); an operation is three batches:
+        start, output, end
 """
 
 import asyncio
@@ -121,8 +122,17 @@ def batches(event, number):
 def write(database, who, operations, program=None):
     file = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False).name
     turn = 0
+    command = [program]
+    if who == "processes":
+        command = [sys.executable, helper.__file__]
+        if not os.path.exists(database):
+            helper.initialize(database, {
+                "provider_key": "p", "sandbox_id": "s",
+                "sandbox_instance_id": "i", "sdk_version": "0.1.0",
+                "schema_version": 1}, None)
     for number in range(1, operations + 1):
-        first = {"published": "1", "ours": "2", "both": "3"}[who]
+        first = {"published": "1", "ours": "2", "both": "3",
+                 "processes": "4"}[who]
         event = f"0197a000-0000-7000-800{first}-{number:012x}"
         for record in batches(event, number):
             with open(file, "w", encoding="utf-8") as f:
@@ -134,7 +144,7 @@ def write(database, who, operations, program=None):
             if who == "published" or (who == "both" and turn % 2):
                 call(*arguments)
             else:
-                subprocess.run([program, *arguments], check=True,
+                subprocess.run([*command, *arguments], check=True,
                                stdout=subprocess.DEVNULL)
     os.unlink(file)
 
