@@ -418,6 +418,29 @@ purge_time(sqlite3_stmt *st, int column)
 }
 
 
+uint64_t
+purge_oldest(store_db_t *db)
+{
+    uint64_t       us;
+    sqlite3_stmt  *st;
+
+    us = 0;
+
+    if (sqlite3_prepare_v2(db->db, "select completed_at from history_events"
+                           " where completed_at is not null"
+                           " and operation_type <> 'gateway.purge'"
+                           " order by seq limit 1", -1, &st, NULL)
+        == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW)
+    {
+        us = purge_time(st, 0);
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return us;
+}
+
+
 /* Has one of its changes not been acknowledged by all? */
 static int
 purge_unseen(sqlite3_stmt *changes, sqlite3_stmt *row, int64_t seq,

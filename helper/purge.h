@@ -41,6 +41,9 @@ typedef struct {
                                    later, was completed; 0: none was seen */
 } purge_done_t;
 
+/* When the first record that has ended was completed; 0: there is none. */
+uint64_t purge_oldest(store_db_t *db);
+
 /* One step, a transaction of its own. */
 int purge_step(store_db_t *db, const purge_rule_t *r, purge_done_t *d);
 

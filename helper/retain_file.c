@@ -599,6 +599,11 @@ retain_look(retain_t *r, retain_file_t *f)
         f->squeeze = 0;
     }
 
+    if (f->oldest_us == 0 && !f->dry && r->conf.total) {
+        /* without an age limit nobody else has looked */
+        f->oldest_us = purge_oldest(db);
+    }
+
     if (!f->busy && facts.overflow == RETAIN_DELETE_OLDEST) {
         more = more && !f->dry;
     }

@@ -402,6 +402,16 @@ test_total(void **state)
 }
 
 
+/* The same without an age limit, for the look at which nothing would be known of
+ * how old things are. */
+static void
+test_total_alone(void **state)
+{
+    conf.ttl_us = 0;
+    test_total(state);
+}
+
+
 /* stop_recording: output is not kept and says so, then operations become a
  * gap. */
 static void
@@ -646,6 +656,7 @@ main(int argc, char **argv)
         limits_case(test_protected),
         limits_case(test_hold),
         limits_case(test_total),
+        limits_case(test_total_alone),
         limits_case(test_stop_recording),
         limits_case(test_fail_operation),
         limits_case(test_on_delete),
