@@ -276,40 +276,15 @@ bulk_copy(bulk_t *b, bulk_cell_t *c, const char *p, size_t n)
 static void
 bulk_clean(bulk_t *b, bulk_cell_t *c, sb_str_t s)
 {
-    char    *clean;
-    size_t   i, len, ok;
+    char  *clean;
 
     clean = bulk_alloc(b, s.len * 3 + 1);
     if (clean == NULL) {
         return;
     }
 
-    len = 0;
-
-    for (i = 0; i < s.len; i += ok) {
-
-        for (ok = 4; ok; ok--) {
-            if (i + ok <= s.len && s.data[i]
-                && sb_utf8_valid(sb_str(s.data + i, ok))
-                && memchr(s.data + i, '\0', ok) == NULL)
-            {
-                break;
-            }
-        }
-
-        if (ok) {
-            memcpy(clean + len, s.data + i, ok);
-            len += ok;
-
-        } else {
-            memcpy(clean + len, "\xef\xbf\xbd", 3);
-            len += 3;
-            ok = 1;
-        }
-    }
-
     c->v.p = clean;
-    c->len = (uint32_t) len;
+    c->len = (uint32_t) sb_utf8_clean(clean, s);
     c->kind = BULK_TEXT;
 }
 

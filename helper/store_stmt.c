@@ -63,8 +63,7 @@ store_run(sqlite3_stmt *st)
 void
 store_bind_text(sqlite3_stmt *st, int n, sb_str_t s)
 {
-    char    *clean;
-    size_t   i, len, ok;
+    char  *clean;
 
     if (s.data == NULL) {
         sqlite3_bind_null(st, n);
@@ -85,31 +84,7 @@ store_bind_text(sqlite3_stmt *st, int n, sb_str_t s)
         return;
     }
 
-    len = 0;
-
-    for (i = 0; i < s.len; i += ok) {
-
-        for (ok = 4; ok; ok--) {
-            if (i + ok <= s.len && s.data[i]
-                && sb_utf8_valid(sb_str(s.data + i, ok))
-                && memchr(s.data + i, '\0', ok) == NULL)
-            {
-                break;
-            }
-        }
-
-        if (ok) {
-            memcpy(clean + len, s.data + i, ok);
-            len += ok;
-
-        } else {
-            memcpy(clean + len, "\xef\xbf\xbd", 3);
-            len += 3;
-            ok = 1;
-        }
-    }
-
-    sqlite3_bind_text(st, n, clean, (int) len, free);
+    sqlite3_bind_text(st, n, clean, (int) sb_utf8_clean(clean, s), free);
 }
 
 

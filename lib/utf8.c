@@ -128,3 +128,28 @@ sb_utf8_cut(sb_str_t s, size_t n)
 
     return n;
 }
+
+
+size_t
+sb_utf8_clean(char *dst, sb_str_t s)
+{
+    size_t  i, n, len;
+
+    len = 0;
+
+    for (i = 0; i < s.len; i += n) {
+        n = s.data[i] ? sb_utf8_char(s.data + i, s.len - i) : 0;
+
+        if (n) {
+            memcpy(dst + len, s.data + i, n);
+            len += n;
+
+        } else {
+            memcpy(dst + len, "\xef\xbf\xbd", 3);
+            len += 3;
+            n = 1;
+        }
+    }
+
+    return len;
+}

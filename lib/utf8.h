@@ -15,6 +15,10 @@ uint32_t sb_utf8_code(const void *p, size_t len);
 /* Is all of it valid? */
 bool sb_utf8_valid(sb_str_t s);
 
+/* Writes s with what is no UTF-8, and NUL, as U+FFFD; dst holds 3 * s.len bytes.
+ * The length. */
+size_t sb_utf8_clean(char *dst, sb_str_t s);
+
 /* Length of the longest prefix of s, at most n bytes, that ends at a character
  * border.  What is no UTF-8 there is cut at n. */
 size_t sb_utf8_cut(sb_str_t s, size_t n);

@@ -138,13 +138,30 @@ test_code(void **state)
 }
 
 
+static void
+test_clean(void **state)
+{
+    char    dst[64];
+    size_t  n;
+
+    (void) state;
+
+    n = sb_utf8_clean(dst, sb_lit("a\0\xe4\xbd\xa0\xff\xe4\xbd" "b"));
+    assert_int_equal(n, 17);
+    assert_memory_equal(dst, "a\xef\xbf\xbd\xe4\xbd\xa0\xef\xbf\xbd"
+                             "\xef\xbf\xbd\xef\xbf\xbd" "b", 17);
+    assert_int_equal(sb_utf8_clean(dst, sb_lit("")), 0);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_valid),
         cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_code)
+        cmocka_unit_test(test_code),
+        cmocka_unit_test(test_clean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
