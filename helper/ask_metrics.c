@@ -34,6 +34,31 @@ metrics_one(sb_buf_t *b, const char *name, const char *type, const char *help,
 }
 
 
+typedef struct {
+    const char  *name;
+    const char  *type;
+    const char  *help;
+    uint64_t     v;
+} metrics_row_t;
+
+
+static sb_rc_t
+metrics_rows(sb_buf_t *b, const metrics_row_t *rows, size_t n)
+{
+    size_t   i;
+    sb_rc_t  rc;
+
+    rc = SB_OK;
+
+    for (i = 0; rc == SB_OK && i < n; i++) {
+        rc = metrics_one(b, rows[i].name, rows[i].type, rows[i].help,
+                         rows[i].v);
+    }
+
+    return rc;
+}
+
+
 static sb_rc_t
 metrics_seconds(sb_buf_t *b, const char *name, const char *help, uint64_t us)
 {
@@ -91,18 +116,11 @@ metrics_times(sb_buf_t *b, stats_time_e n)
 static sb_rc_t
 metrics_asks(sb_buf_t *b, ask_t *ask)
 {
-    size_t         i;
-    sb_rc_t        rc;
     ask_numbers_t  n;
 
     ask_numbers(ask, &n);
 
-    const struct {
-        const char  *name;
-        const char  *type;
-        const char  *help;
-        uint64_t     v;
-    } rows[] = {
+    const metrics_row_t  rows[] = {
         { "helper_questions", "gauge", "questions of the console API that are "
           "open", n.open },
         { "helper_questions_limit", "gauge", "--questions", n.limit },
@@ -121,32 +139,19 @@ metrics_asks(sb_buf_t *b, ask_t *ask)
           INFLIGHT_DETACHED }
     };
 
-    rc = SB_OK;
-
-    for (i = 0; rc == SB_OK && i < sizeof(rows) / sizeof(rows[0]); i++) {
-        rc = metrics_one(b, rows[i].name, rows[i].type, rows[i].help,
-                         rows[i].v);
-    }
-
-    return rc;
+    return metrics_rows(b, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 
 static sb_rc_t
 metrics_index(sb_buf_t *b, index_t *index)
 {
-    size_t           i;
     sb_rc_t          rc;
     index_numbers_t  n;
 
     index_numbers(index, &n);
 
-    const struct {
-        const char  *name;
-        const char  *type;
-        const char  *help;
-        uint64_t     v;
-    } rows[] = {
+    const metrics_row_t  rows[] = {
         { "index_ready", "gauge", "0: the search index is being made, answers "
           "do not tell all", n.ready },
         { "index_files", "gauge", "history files that are indexed", n.files },
@@ -173,12 +178,8 @@ metrics_index(sb_buf_t *b, index_t *index)
     rc = metrics_seconds(b, "index_lag_seconds", "age of the oldest news that "
                          "is in a history file and not in the index", n.lag_us);
 
-    for (i = 0; rc == SB_OK && i < sizeof(rows) / sizeof(rows[0]); i++) {
-        rc = metrics_one(b, rows[i].name, rows[i].type, rows[i].help,
-                         rows[i].v);
-    }
-
-    return rc;
+    return rc == SB_OK ? metrics_rows(b, rows, sizeof(rows) / sizeof(rows[0]))
+                       : rc;
 }
 
 
