@@ -2,9 +2,9 @@
 
 #include "ask_answer.h"
 #include "ask_args.h"
+#include "ask_boxes.h"
 #include "history_export.h"
 #include "index.h"
-#include "path.h"
 #include "schema.h"
 #include "stats.h"
 
@@ -73,12 +73,7 @@ ask_export_args(ask_export_t *s)
             s->format = (history_export_e) n;
 
         } else if (strcmp(p->name, "sandbox") == 0) {
-            sb_history_dir(s->dir, sb_str(p->value, strlen(p->value)));
-
-            if (strcmp(p->value, SCHEMA_GATEWAY) == 0) {
-                (void) strcpy(s->dir, SCHEMA_GATEWAY);
-            }
-
+            ask_box_dir(s->dir, sb_str(p->value, strlen(p->value)));
             s->ask.dir = s->dir;
 
         } else if (!ask_args_filter(&s->args, p, &s->filter)) {
