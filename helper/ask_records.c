@@ -28,6 +28,36 @@ ask_records_order(const void *one, const void *two)
 }
 
 
+/*
+ * A record that was in _gateway when it was indexed may have moved into the file
+ * of its sandbox since: it is there, and the answer lacks it.  What a purge took
+ * is gone from both.
+ */
+static bool
+ask_records_moved(reader_t *reader, const index_hit_t *hit)
+{
+    bool              moved;
+    sqlite3_stmt     *stmt;
+    history_error_t   err;
+
+    if (strcmp(hit->dir, SCHEMA_GATEWAY) != 0) {
+        return false;
+    }
+
+    stmt = history_prepare(reader->db, "SELECT 1 FROM gateway_records WHERE"
+                           " event_id = ?1 AND moved_to IS NOT NULL", &err);
+    if (stmt == NULL) {
+        return true;
+    }
+
+    sqlite3_bind_text(stmt, 1, hit->id, -1, SQLITE_STATIC);
+    moved = history_step(stmt, &err) != 0;
+    sqlite3_finalize(stmt);
+
+    return moved;
+}
+
+
 /* One record into the text; false when its file cannot be read. */
 static bool
 ask_records_row(history_out_t *text, reader_t *reader, ask_place_t *p)
@@ -82,6 +112,12 @@ ask_records_read(api_t *api, history_out_t *text, ask_place_t **order,
 
             if (reader && !broken) {
                 broken = !ask_records_row(text, reader, order[i]);
+
+                if (order[i]->len == 0 && text->rc == SB_OK
+                    && ask_records_moved(reader, order[i]->hit))
+                {
+                    *unreadable = true;
+                }
 
                 if (text->rc != SB_OK) {
                     break;

@@ -12,7 +12,8 @@
 typedef struct {
     size_t    taken;        /* of the hits, from the first: written, or gone */
     size_t    written;
-    bool      unreadable;   /* some could not be read */
+    bool      unreadable;   /* some could not be read, or just moved from
+                               _gateway into the file of their sandbox */
 } ask_records_t;
 
 /*
