@@ -4,7 +4,7 @@
 #include "stats.h"
 
 
-#define API_LOOK_US  4000       /* between two looks whether it is there */
+#define API_LOOK_US  1000       /* between two looks whether it is there */
 
 
 /* Only this table says what there is; docs/console-api.md is held against
@@ -132,7 +132,7 @@ api_wait_more(ask_question_t *q, const api_wait_t *w)
         return false;
     }
 
-    ask_later(q, 10 * API_LOOK_US);
+    ask_later(q, 40 * API_LOOK_US);
 
     return true;
 }

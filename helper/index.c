@@ -369,6 +369,7 @@ index_turn(index_t *ix, size_t *n)
 
 /* --- the thread -------------------------------------------------------------------------- */
 
+/* Of the thread: the usual one, or the lowest; with the lock held. */
 static void
 index_priority(index_t *ix, bool usual)
 {
@@ -376,13 +377,17 @@ index_priority(index_t *ix, bool usual)
 
     /* the helper may come back from the lowest priority (helper_limits()) */
 
-    if (!ix->yields) {
+    if (!ix->yields || ix->usual == usual) {
         return;
     }
 
     memset(&p, 0, sizeof(p));
-    (void) pthread_setschedparam(pthread_self(),
-                                 usual ? SCHED_OTHER : SCHED_IDLE, &p);
+
+    if (pthread_setschedparam(ix->thread, usual ? SCHED_OTHER : SCHED_IDLE, &p)
+        == 0)
+    {
+        ix->usual = usual;
+    }
 }
 
 
@@ -402,21 +407,51 @@ index_probe(void *data)
 }
 
 
+/* With the lock held. */
+static bool
+index_awaited(index_t *ix)
+{
+    /* not for a cursor that never comes, or takes long in any case */
+
+    return atomic_load(&ix->hurry) > ix->reached
+           && sb_now_us() <= atomic_load(&ix->hurry_us) + INDEX_HURRY_US;
+}
+
+
 static bool
 index_hurried(index_t *ix)
 {
-    uint64_t  reached;
-
-    if (sb_now_us() > atomic_load(&ix->hurry_us) + INDEX_HURRY_US) {
-        /* a cursor that never comes, or one that takes long in any case */
-        return false;
-    }
+    bool  awaited;
 
     pthread_mutex_lock(&ix->lock);
-    reached = ix->reached;
+    awaited = index_awaited(ix);
     pthread_mutex_unlock(&ix->lock);
 
-    return atomic_load(&ix->hurry) > reached;
+    return awaited;
+}
+
+
+/* Waits to be woken; false: so long in vain. */
+static bool
+index_wake(index_t *ix, const struct timespec *until)
+{
+    int  rc;
+
+    do {
+        rc = sem_timedwait(&ix->wake, until);
+    } while (rc == -1 && errno == EINTR);
+
+    return rc == 0;
+}
+
+
+static void
+index_until(struct timespec *until, unsigned ms)
+{
+    (void) clock_gettime(CLOCK_REALTIME, until);
+    until->tv_nsec += (long) (ms % 1000) * 1000000;
+    until->tv_sec += ms / 1000 + until->tv_nsec / 1000000000;
+    until->tv_nsec %= 1000000000;
 }
 
 
@@ -426,31 +461,23 @@ index_sleep(index_t *ix, unsigned ms)
 {
     struct timespec  until;
 
-    (void) clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long) (ms % 1000) * 1000000;
-    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-
-    while (sem_timedwait(&ix->wake, &until) == -1 && errno == EINTR) {
-        /* again */
-    }
+    index_until(&until, ms);
+    (void) index_wake(ix, &until);
 }
 
 
+/* A pause, unless somebody waits. */
 static void
 index_nap(index_t *ix, unsigned ms)
 {
-    struct timespec  t;
+    struct timespec  until;
 
-    for ( /* void */ ; ms >= INDEX_NAP_MS; ms -= INDEX_NAP_MS) {
+    index_until(&until, ms);
 
-        if (atomic_load(&ix->stop) || index_hurried(ix)) {
-            return;
-        }
-
-        t.tv_sec = 0;
-        t.tv_nsec = INDEX_NAP_MS * 1000000;
-        (void) nanosleep(&t, NULL);
+    while (!atomic_load(&ix->stop) && !index_hurried(ix)
+           && index_wake(ix, &until))
+    {
+        /* what there is now, the turn behind the pause will see */
     }
 }
 
@@ -462,8 +489,6 @@ index_thread(void *data)
     size_t    n;
     index_t  *ix = data;
 
-    usual = true;
-
     if (!ix->yields) {
         /* of this thread: low for good, but with a share */
         (void) setpriority(PRIO_PROCESS, 0, INDEX_NICE);
@@ -471,12 +496,11 @@ index_thread(void *data)
 
     while (!atomic_load(&ix->stop)) {
 
-        if ((ix->oldest_us && sb_now_us() > ix->oldest_us + INDEX_LATE_US)
-            != usual)
-        {
-            usual = !usual;
-            index_priority(ix, usual);
-        }
+        usual = ix->oldest_us && sb_now_us() > ix->oldest_us + INDEX_LATE_US;
+
+        pthread_mutex_lock(&ix->lock);
+        index_priority(ix, usual || index_awaited(ix));
+        pthread_mutex_unlock(&ix->lock);
 
         ok = index_turn(ix, &n);
 
@@ -509,6 +533,7 @@ index_start(index_t *ix)
         (void) pthread_join(probe, NULL);
     }
 
+    ix->usual = true;
     ix->running = pthread_create(&ix->thread, NULL, index_thread, ix) == 0;
 
     return ix->running;
@@ -608,6 +633,7 @@ index_reached(index_t *ix, uint64_t cursor)
 void
 index_hurry(index_t *ix, uint64_t cursor)
 {
+    bool                awaited, raised;
     unsigned long long  was;
 
     was = atomic_load(&ix->hurry);
@@ -619,7 +645,20 @@ index_hurry(index_t *ix, uint64_t cursor)
         /* another one came in between */
     }
 
-    if (!index_reached(ix, cursor) && !atomic_exchange(&ix->pending, true)) {
+    raised = was < cursor;
+    pthread_mutex_lock(&ix->lock);
+
+    /* who waits must not wait for a machine that is busy otherwise */
+    awaited = ix->reached < cursor;
+
+    if (awaited && ix->running) {
+        index_priority(ix, true);
+    }
+
+    pthread_mutex_unlock(&ix->lock);
+
+    /* also out of a pause, once for each who waits */
+    if (awaited && (!atomic_exchange(&ix->pending, true) || raised)) {
         (void) sem_post(&ix->wake);
     }
 }
@@ -631,11 +670,7 @@ index_wait(index_t *ix, uint64_t cursor, unsigned ms)
     bool             reached;
     struct timespec  until;
 
-    (void) clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long) (ms % 1000) * 1000000;
-    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-
+    index_until(&until, ms);
     index_hurry(ix, cursor);
     pthread_mutex_lock(&ix->lock);
 

@@ -174,6 +174,7 @@ struct index_s {
     bool             running;
     bool             yields;
     pthread_mutex_t  lock;
+    bool             usual;             /* priority, not the lowest */
     pthread_cond_t   news;              /* reached moved */
     uint64_t         reached;
     index_numbers_t  numbers;

@@ -58,6 +58,7 @@ static void
 reader_close(reader_t *r)
 {
     (void) sqlite3_finalize(r->record);
+    (void) sqlite3_finalize(r->version);
     (void) sqlite3_close_v2(r->db);
     free(r);
 }
@@ -121,20 +122,16 @@ reader_idle(readers_t *rs, const char *dir)
 }
 
 
-/* The number that changes with the tables; -1 with err. */
+/* The number that changes with the tables, as the snapshot has it; -1 with
+ * err. */
 static int64_t
-reader_schema(sqlite3 *db, history_error_t *err)
+reader_schema(reader_t *r, history_error_t *err)
 {
-    int64_t        n;
-    sqlite3_stmt  *stmt;
+    int64_t  n;
 
-    stmt = history_prepare(db, "PRAGMA schema_version", err);
-    if (stmt == NULL) {
-        return -1;
-    }
-
-    n = history_step(stmt, err) == 1 ? sqlite3_column_int64(stmt, 0) : -1;
-    sqlite3_finalize(stmt);
+    n = history_step(r->version, err) == 1 ? sqlite3_column_int64(r->version, 0)
+                                           : -1;
+    (void) sqlite3_reset(r->version);
 
     return n;
 }
@@ -154,7 +151,8 @@ reader_open(readers_t *rs, const char *path, reader_t *r, history_error_t *err)
     }
 
     (void) sqlite3_busy_timeout(r->db, READER_BUSY_MS);
-    r->schema = reader_schema(r->db, err);
+    r->version = history_prepare(r->db, "PRAGMA schema_version", err);
+    r->schema = r->version ? reader_schema(r, err) : -1;
 
     if (r->schema == -1) {
         return READER_FAILED;
@@ -174,11 +172,27 @@ reader_open(readers_t *rs, const char *path, reader_t *r, history_error_t *err)
 }
 
 
+/* A snapshot begins; false, with err: not now. */
+static bool
+reader_begin(reader_t *r, history_error_t *err)
+{
+    int  rc;
+
+    r->until_us = sb_mono_us() + READER_MS * 1000u;
+    rc = sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL);
+
+    if (rc != SQLITE_OK) {
+        history_error_sqlite(err, r->db, rc);
+    }
+
+    return rc == SQLITE_OK;
+}
+
+
 reader_rc_e
 reader_take(readers_t *rs, const char *dir, reader_t **reader,
     history_error_t *err)
 {
-    int           rc;
     char          path[1024];
     reader_t     *r;
     reader_rc_e   found;
@@ -202,7 +216,7 @@ reader_take(readers_t *rs, const char *dir, reader_t **reader,
     }
 
     if (r && (r->dev != st.st_dev || r->ino != st.st_ino
-              || reader_schema(r->db, err) != r->schema))
+              || !reader_begin(r, err) || reader_schema(r, err) != r->schema))
     {
         /* another file lies there, or tables were made in it: views that stand
          * in for them would hide these */
@@ -224,19 +238,14 @@ reader_take(readers_t *rs, const char *dir, reader_t **reader,
 
         found = reader_open(rs, path, r, err);
 
+        if (found == READER_OK && !reader_begin(r, err)) {
+            found = READER_FAILED;
+        }
+
         if (found != READER_OK) {
             reader_close(r);
             return found;
         }
-    }
-
-    r->until_us = sb_mono_us() + READER_MS * 1000u;
-    rc = sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL);
-
-    if (rc != SQLITE_OK) {
-        history_error_sqlite(err, r->db, rc);
-        reader_close(r);
-        return READER_FAILED;
     }
 
     *reader = r;

@@ -26,7 +26,8 @@ struct reader_s {
     char           dir[STORE_DIR_LEN];
     sqlite3       *db;              /* ready for history_query_...() */
     sqlite3_stmt  *record;          /* of reader_record() */
-    int64_t        schema;
+    sqlite3_stmt  *version;         /* of its tables ... */
+    int64_t        schema;          /* ... when it was opened */
     dev_t          dev;
     ino_t          ino;
     uint64_t       until_us;        /* monotonic; 0: no bound */
