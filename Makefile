@@ -22,6 +22,7 @@ CFLAGS_C = $(CSTD) $(WARN) $(OPT) $(if $(SAN),-fPIC $(SAN) -fno-omit-frame-point
 LDFLAGS_C = $(SAN) $(LDFLAGS)
 
 LIB_LIBS     = -lcrypto
+POLICY_LIBS  = -lpcre2-8
 HELPER_LIBS  = -lsqlite3 -lcurl -lz -lpthread
 RUNTIME_LIBS = -lmicrohttpd -lwslay -lcurl -lutil -lpthread
 
@@ -62,7 +63,7 @@ $(B)/sandbox-history: $(B)/obj/helper/history_main.o $(B)/libhelper.a $(B)/libsb
 	$(CC) $(LDFLAGS_C) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
 
 $(B)/sandbox-gateway: $(call obj,$(gateway_src)) $(B)/libsb.a
-	$(CC) $(LDFLAGS_C) -o $@ $^ -lssl $(LIB_LIBS)
+	$(CC) $(LDFLAGS_C) -o $@ $^ -lssl $(POLICY_LIBS) $(LIB_LIBS)
 
 # The configurations of conf/ that sandbox-gateway fills in, as C strings.
 $(B)/obj/standalone/nginx_conf.o: $(B)/gen/standalone_conf.h $(B)/gen/tls_conf.h
@@ -162,13 +163,13 @@ $(B)/t/unit/test_alloc: private TSAN_FLAGS += -Wl,--wrap=malloc,--wrap=calloc,--
 
 $(B)/t/unit/test_%: t/unit/test_%.c $(wildcard t/unit/*.h) $(B)/t/libhelper.a $(B)/t/libsb.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_T) -o $@ $(filter-out %.h,$^) -lcmocka $(HELPER_LIBS) $(LIB_LIBS)
+	$(CC) $(CFLAGS_T) -o $@ $(filter-out %.h,$^) -lcmocka $(HELPER_LIBS) $(POLICY_LIBS) $(LIB_LIBS)
 
 # A fuzz target defines LLVMFuzzerTestOneInput; t/fuzz/run_seeds.c feeds it
 # every file named on its command line, and for a while what it makes of them.
 $(B)/t/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/run_seeds.c $(B)/t/libhelper.a $(B)/t/libsb.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_T) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
+	$(CC) $(CFLAGS_T) -o $@ $^ $(HELPER_LIBS) $(POLICY_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
 
 # our JSON reader is held against one that nobody here wrote
 %/fuzz_json_yajl: FUZZ_LIBS = -lyajl
@@ -193,7 +194,7 @@ $(B)/fobj/%.o: %.c
 
 $(B)/libfuzzer/fuzz_%: $(B)/fobj/t/fuzz/fuzz_%.o $(patsubst %.c,$(B)/fobj/%.o,$(lib_src) $(helper_src))
 	@mkdir -p $(@D)
-	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
+	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(HELPER_LIBS) $(POLICY_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
 
 .SECONDARY: $(patsubst %.c,$(B)/fobj/%.o,$(fuzz_src))
 .PHONY: libfuzzer
@@ -216,7 +217,7 @@ $(S)/sandbox-helper: $(call tobj,helper/helper_main.c) $(B)/t/libhelper.a $(B)/t
 $(S)/sandbox-history: $(call tobj,helper/history_main.c) $(B)/t/libhelper.a $(B)/t/libsb.a
 	$(CC) $(TSAN_FLAGS) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
 $(S)/sandbox-gateway: $(call tobj,$(gateway_src)) $(B)/t/libsb.a
-	$(CC) $(TSAN_FLAGS) -o $@ $^ -lssl $(LIB_LIBS)
+	$(CC) $(TSAN_FLAGS) -o $@ $^ -lssl $(POLICY_LIBS) $(LIB_LIBS)
 $(S)/sandbox-runtime: $(call tobj,$(runtime_src)) $(B)/t/libsb.a
 	$(CC) $(TSAN_FLAGS) -o $@ $^ $(RUNTIME_LIBS) $(LIB_LIBS)
 

@@ -188,7 +188,7 @@ sb_mp_values(sb_multipart_t *m, sb_multipart_file_t *f, const sb_jv_t *root)
                               "no integer: write it like 644.");
         }
 
-        f->mode = mode >= 0 && mode <= 7777 ? (int32_t) mode : -1;
+        f->mode = sb_mode(mode);
     }
 
     return SB_OK;

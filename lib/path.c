@@ -6,6 +6,25 @@
 #define SB_HISTORY_DIR_MAX  128
 
 
+int32_t
+sb_mode(int64_t number)
+{
+    int64_t  n;
+
+    if (number < 0 || number > 7777) {
+        return SB_MODE_ODD;
+    }
+
+    for (n = number; n; n /= 10) {
+        if (n % 10 > 7) {
+            return SB_MODE_ODD;
+        }
+    }
+
+    return (int32_t) number;
+}
+
+
 unsigned
 sb_path_flags(sb_str_t path)
 {

@@ -18,6 +18,14 @@
 #define SB_PATH_CONTROL    0x40u   /* a byte below 0x20 or 0x7f */
 #define SB_PATH_EMPTY      0x80u
 
+/* What stands for a mode that was not given, and for one that is no number of
+ * one to four octal digits (execd takes other bits from it). */
+#define SB_MODE_NONE  (-1)
+#define SB_MODE_ODD   (-2)
+
+/* The mode that a JSON number stands for: its digits are octal. */
+int32_t sb_mode(int64_t number);
+
 unsigned sb_path_flags(sb_str_t path);
 
 /*

@@ -7,12 +7,13 @@
 #ifndef SB_REQUEST_H_INCLUDED
 #define SB_REQUEST_H_INCLUDED
 
+#include "json.h"
 #include "operation.h"
 
 typedef struct {
     sb_str_t  path;         /* as in the request, decoded */
     sb_str_t  old_path;     /* file.move: src; else empty */
-    int32_t   mode;         /* octal digits as decimal, -1 unknown */
+    int32_t   mode;         /* octal digits as decimal, or SB_MODE_* of path.h */
     unsigned  flags;        /* SB_PATH_* of path.h, of both paths */
 } sb_request_file_t;
 
@@ -35,14 +36,18 @@ typedef struct {
                                        or sandbox_name */
     sb_str_t            instance;   /* sandbox.create: metadata
                                        sandbox_instance_id */
+    sb_str_t            image;      /* sandbox.create: image.uri */
+    bool                has_image;
+    const sb_jv_t      *metadata;   /* sandbox.create: an object, or NULL */
     size_t              redacted;   /* values left out because they are, or may
                                        be, secrets */
     const char         *reason;     /* on errors */
     void               *mem;        /* owned */
 } sb_request_t;
 
-#define SB_REQUEST_FILES_MAX  1024
-#define SB_REQUEST_JSON_MAX   (256 * 1024)
+#define SB_REQUEST_FILES_MAX       10000    /* kept, to be judged */
+#define SB_REQUEST_FILES_RECORDED  1024
+#define SB_REQUEST_JSON_MAX        (256 * 1024)
 
 /*
  * Reads the whole body of an operation with SB_OPF_JSON, and the query of any

@@ -6,6 +6,8 @@
 
 #include "request_internal.h"
 
+#include "path.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -290,6 +292,7 @@ sb_body_size(sb_body_object_t *o, const char *as, const sb_jv_t *v)
 static void
 sb_body_metadata(sb_request_ctx_t *c, const sb_jv_t *v)
 {
+    c->r->metadata = v->kind == SB_JSON_OPEN_OBJECT ? v : NULL;
     c->r->name = sb_jv_str(v, "agent_sandbox.name");
 
     if (c->r->name.len == 0) {
@@ -533,14 +536,17 @@ sb_body_member(sb_request_ctx_t *c, sb_body_object_t *o, const sb_member_t *m,
         c->language = text ? v->text : c->language;
         break;
 
+    case SB_M_IMAGE:
+        c->r->image = text ? v->text : c->r->image;
+        c->r->has_image = text;
+        break;
+
     case SB_M_METADATA:
         sb_body_metadata(c, v);
         break;
 
     case SB_M_MODE:
-        if (sb_jv_int(v, &n) && n >= 0 && n <= 7777) {
-            o->mode = (int32_t) n;
-        }
+        o->mode = sb_jv_int(v, &n) ? sb_mode(n) : SB_MODE_ODD;
 
         break;
 

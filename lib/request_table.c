@@ -21,7 +21,7 @@ static const sb_member_t  auth[] = {
 };
 
 static const sb_member_t  image[] = {
-    { "uri", SB_M_KEEP, NULL, NULL },
+    { "uri", SB_M_IMAGE, NULL, NULL },
     { "auth", SB_M_OBJECT, sub(auth) },
     end
 };

@@ -13,6 +13,7 @@ typedef enum {
     SB_M_TIMEOUT_S,     /* seconds, kept as such, also told in ms */
     SB_M_BACKGROUND,
     SB_M_LANGUAGE,      /* of a code context */
+    SB_M_IMAGE,         /* text: the image of a sandbox */
     SB_M_METADATA,      /* kept; holds the names of a new sandbox */
     SB_M_NAMES,         /* object: its sorted keys only */
     SB_M_LIST,          /* array of objects or texts: their names only */

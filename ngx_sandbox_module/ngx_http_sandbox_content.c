@@ -52,7 +52,7 @@ ngx_http_sandbox_content_add(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t kind,
     ngx_http_sandbox_content_t  *c;
 
     if (ctx->content_lost || offset >= SB_CONTENT_MAX
-        || file >= SB_REQUEST_FILES_MAX)
+        || file >= SB_REQUEST_FILES_RECORDED)
     {
         return;
     }

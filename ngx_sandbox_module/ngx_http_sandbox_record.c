@@ -291,7 +291,7 @@ ngx_http_sandbox_put_facts(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
         sb_frame_put(w, SB_T_INSTANCE_ID, f->instance);
     }
 
-    for (i = 0; i < f->nfiles; i++) {
+    for (i = 0; i < f->nfiles && i < SB_REQUEST_FILES_RECORDED; i++) {
         file = &f->files[i];
 
         if ((size_t) (w->end - w->pos)
@@ -554,7 +554,7 @@ ngx_http_sandbox_put_files(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
 
     for (i = 0; i < n; i++) {
 
-        if (i == SB_REQUEST_FILES_MAX
+        if (i == SB_REQUEST_FILES_RECORDED
             || w->end - w->pos < NGX_HTTP_SANDBOX_SCRATCH / 4)
         {
             sb_frame_put_u64(w, SB_T_FILES_TOTAL, n);

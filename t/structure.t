@@ -29,7 +29,7 @@ ok(scalar(grep { m{^lib/} } @c), 'the sources are there');
 
 # lib is pure C: nothing of nginx, no socket, no database, and nothing of others.
 
-my $foreign = qr{^(?:ngx_|sqlite3|curl/|archive|microhttpd|wslay|libpq|pcre2
+my $foreign = qr{^(?:ngx_|sqlite3|curl/|archive|microhttpd|wslay|libpq
                   |sys/(?:socket|un|epoll|select)|netinet/|arpa/|netdb|poll
                   |openssl/(?:ssl|bio)|pthread)}x;
 
@@ -93,9 +93,9 @@ for my $header (sort keys %may) {
 my %libraries = (
     'sandbox-helper'  => [ qw(c crypto curl sqlite3 z archive m pthread) ],
     'sandbox-history' => [ qw(c crypto curl sqlite3 archive z m pthread) ],
-    'sandbox-gateway' => [ qw(c crypto ssl m) ],
+    'sandbox-gateway' => [ qw(c crypto ssl pcre2 m) ],
     'sandbox-runtime' => [ qw(c crypto curl microhttpd wslay util m pthread) ],
-    'ngx_http_sandbox_module.so' => [ qw(c crypto m) ],
+    'ngx_http_sandbox_module.so' => [ qw(c crypto pcre2 m) ],
 );
 
 for my $program (sort keys %libraries) {

@@ -1,0 +1,800 @@
+/*
+ * Verdicts.  Rules are walked once for each file of an operation (once for
+ * what has none): the first that applies and is no `observe` decides; of
+ * several files the strictest verdict stands.
+ */
+
+#include "policy_int.h"
+
+#include "json.h"
+#include "operation_table.h"
+#include "path.h"
+
+#include <stdlib.h>
+
+
+#define SB_POLICY_PATH_SEGMENTS  2048
+
+/* Does a condition hold? */
+typedef enum {
+    SB_H_NO = 0,
+    SB_H_YES,
+    SB_H_UNKNOWN,           /* not known: holds for a refusal alone */
+    SB_H_NONE               /* the request has nothing to ask about */
+} sb_holds_e;
+
+typedef struct {
+    const sb_policy_t          *policy;
+    const sb_policy_request_t  *request;
+    sb_policy_verdict_t        *verdict;
+    sb_policy_command_t        *command;
+    uint8_t                     applies[SB_POLICY_RULES_MAX];
+
+    /* one path */
+    sb_at_e                     at;
+    bool                        tree;       /* all below it is meant too */
+    char                       *mem;
+    sb_path_parts_t             parts;
+    const char                 *odd;        /* why it cannot be judged */
+    sb_str_t                    path;
+} sb_policy_walk_t;
+
+
+/* --- what an operation does to its paths ----------------------------------- */
+
+static const char *
+sb_policy_plain_name(const sb_op_t *op)
+{
+    return strncmp(op->name, "isolated.", 9) == 0 ? op->name + 9 : op->name;
+}
+
+
+static sb_at_e
+sb_policy_at(const sb_op_t *op)
+{
+    const char  *name = sb_policy_plain_name(op);
+
+    if (strcmp(name, "file.write") == 0 || strcmp(name, "file.replace") == 0
+        || strcmp(name, "file.read") == 0)
+    {
+        return SB_AT_FILE;
+    }
+
+    return strncmp(name, "dir.", 4) == 0 ? SB_AT_DIRECTORY : SB_AT_ANY;
+}
+
+
+static bool
+sb_policy_tree(const sb_op_t *op)
+{
+    const char  *name = sb_policy_plain_name(op);
+
+    return strcmp(name, "dir.delete") == 0 || strcmp(name, "file.move") == 0;
+}
+
+
+/* What is wrong with a path: it is refused, never resolved. */
+static const char *
+sb_policy_odd(sb_str_t path)
+{
+    unsigned  flags = sb_path_flags(path);
+
+    if (flags & SB_PATH_EMPTY) {
+        return "The path is empty: name an absolute one.";
+    }
+
+    if (flags & SB_PATH_NUL) {
+        return "The path holds a NUL byte: remove it.";
+    }
+
+    if (flags & SB_PATH_BAD_UTF8) {
+        return "The path is no valid UTF-8, which execd changes: name the "
+               "file in UTF-8.";
+    }
+
+    if (flags & SB_PATH_BACKSLASH) {
+        return "The path holds a \"\\\", which parts names on some systems: "
+               "use \"/\".";
+    }
+
+    if (flags & SB_PATH_EXPANDS) {
+        return "The path holds a \"$\" or begins with \"~\", which execd "
+               "expands: name the file itself.";
+    }
+
+    if (flags & SB_PATH_RELATIVE) {
+        return "The path is relative: name an absolute one.";
+    }
+
+    if (flags & SB_PATH_CLIMBS) {
+        return "The path has a \"..\" segment: name the file without it.";
+    }
+
+    return NULL;
+}
+
+
+/* Cuts a path into segments. */
+static sb_rc_t
+sb_policy_parts(sb_policy_walk_t *w, sb_str_t path)
+{
+    char    *p, *slash, *end;
+    size_t   len, n = 0;
+
+    w->path = path;
+    w->parts.n = 0;
+    w->odd = sb_policy_odd(path);
+
+    if (w->odd) {
+        return SB_OK;
+    }
+
+    free(w->mem);
+
+    w->mem = malloc(path.len + 1);
+    if (w->mem == NULL) {
+        return SB_NOMEM;
+    }
+
+    if (sb_path_normal(w->mem, &len, path) != SB_OK) {
+        w->odd = "The path cannot be judged: name an absolute one.";
+        return SB_OK;
+    }
+
+    end = w->mem + len;
+
+    for (p = w->mem + 1; p < end; p = slash + 1) {
+        slash = memchr(p, '/', (size_t) (end - p));
+        slash = slash ? slash : end;
+
+        if (n == SB_POLICY_PATH_SEGMENTS) {
+            w->odd = "The path has too many segments: shorten it.";
+            return SB_OK;
+        }
+
+        w->parts.segments[n++] = sb_str(p, (size_t) (slash - p));
+    }
+
+    w->parts.n = n;
+
+    return SB_OK;
+}
+
+
+/* --- conditions ------------------------------------------------------------- */
+
+static sb_holds_e
+sb_policy_globs(const sb_policy_condition_t *c, sb_str_t text)
+{
+    size_t  i;
+
+    for (i = 0; i < c->n; i++) {
+        if (sb_policy_glob(c->values[i].text, text)) {
+            return SB_H_YES;
+        }
+    }
+
+    return SB_H_NO;
+}
+
+
+static sb_holds_e
+sb_policy_actor(const sb_policy_condition_t *c, const sb_policy_request_t *r)
+{
+    size_t       i;
+    sb_str_t     type, id;
+    const char  *slash;
+
+    for (i = 0; i < c->n; i++) {
+        type = c->values[i].text;
+        id = sb_lit("*");
+        slash = memchr(type.data, '/', type.len);
+
+        if (slash) {
+            id = sb_str(slash + 1,
+                        (size_t) (type.data + type.len - slash - 1));
+            type.len = (size_t) (slash - type.data);
+        }
+
+        if (sb_policy_glob(type, r->actor_type)
+            && sb_policy_glob(id, r->actor_id))
+        {
+            return SB_H_YES;
+        }
+    }
+
+    return SB_H_NO;
+}
+
+
+static sb_holds_e
+sb_policy_metadata(const sb_policy_condition_t *c,
+    const sb_policy_request_t *r)
+{
+    size_t       i, k;
+    sb_str_t     key, value;
+    const char  *equals;
+
+    if (!r->has_metadata) {
+        return r->sandbox.len ? SB_H_UNKNOWN : SB_H_NONE;
+    }
+
+    for (i = 0; i < c->n; i++) {
+        equals = memchr(c->values[i].text.data, '=', c->values[i].text.len);
+        key = sb_str(c->values[i].text.data,
+                     (size_t) (equals - c->values[i].text.data));
+        value = sb_str(equals + 1, c->values[i].text.len - key.len - 1);
+
+        for (k = 0; k < r->nmetadata; k++) {
+            if (sb_eq(r->metadata[k].key, key)
+                && sb_policy_glob(value, r->metadata[k].value))
+            {
+                return SB_H_YES;
+            }
+        }
+    }
+
+    return SB_H_NO;
+}
+
+
+/* Of a command, "yes" depends on what would follow from it: a refusal looks
+ * for one command that matches, a permission asks all of them. */
+static sb_rc_t
+sb_policy_command(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+    const sb_policy_condition_t *c, sb_holds_e *holds)
+{
+    bool     strict;
+    sb_rc_t  rc;
+
+    if (!w->request->has_command) {
+        *holds = SB_H_NONE;
+        return SB_OK;
+    }
+
+    if (w->command == NULL) {
+        rc = sb_policy_command_read(&w->command, w->request->command);
+        if (rc != SB_OK) {
+            return rc;
+        }
+
+        w->verdict->unread = sb_policy_command_unread(w->command);
+    }
+
+    strict = (rule->effect == SB_PE_ALLOW) != c->negated;
+
+    if (strict) {
+        *holds = sb_policy_command_all(w->command, c) ? SB_H_YES : SB_H_NO;
+        return SB_OK;
+    }
+
+    switch (sb_policy_command_any(w->command, c)) {
+
+    case SB_RM_NO:
+        /* what is not read may still match */
+        *holds = c->negated && w->verdict->unread ? SB_H_YES : SB_H_NO;
+        break;
+
+    case SB_RM_YES:
+        *holds = SB_H_YES;
+        break;
+
+    default:
+        *holds = SB_H_YES;
+        w->verdict->unread = true;
+    }
+
+    return SB_OK;
+}
+
+
+static sb_holds_e
+sb_policy_ports(const sb_policy_condition_t *c, uint32_t port)
+{
+    size_t  i;
+
+    if (port == 0) {
+        return SB_H_NONE;
+    }
+
+    for (i = 0; i < c->n; i++) {
+        if (port >= c->values[i].low && port <= c->values[i].high) {
+            return SB_H_YES;
+        }
+    }
+
+    return SB_H_NO;
+}
+
+
+/* A condition about the request as a whole. */
+static sb_rc_t
+sb_policy_holds(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+    const sb_policy_condition_t *c, sb_holds_e *holds)
+{
+    const sb_policy_request_t  *r = w->request;
+
+    *holds = SB_H_NONE;
+
+    switch (c->kind) {
+
+    case SB_PC_OPERATION:
+        *holds = sb_policy_globs(c, sb_str(r->op->name, strlen(r->op->name)));
+        break;
+
+    case SB_PC_ACCESS:
+        *holds = sb_policy_globs(c, r->op->flags & SB_OPF_MUTATES
+                                    ? sb_lit("write") : sb_lit("read"));
+        break;
+
+    case SB_PC_ACTOR:
+        *holds = sb_policy_actor(c, r);
+        break;
+
+    case SB_PC_ROLE:
+        *holds = sb_policy_globs(c, r->role);
+        break;
+
+    case SB_PC_SANDBOX:
+        if (r->sandbox.len) {
+            *holds = sb_policy_globs(c, r->sandbox);
+        }
+
+        break;
+
+    case SB_PC_METADATA:
+        *holds = sb_policy_metadata(c, r);
+        break;
+
+    case SB_PC_COMMAND:
+        return sb_policy_command(w, rule, c, holds);
+
+    case SB_PC_IMAGE:
+        if (r->has_image) {
+            *holds = sb_policy_globs(c, r->image);
+        }
+
+        break;
+
+    case SB_PC_PORT:
+        *holds = sb_policy_ports(c, r->port);
+        break;
+
+    case SB_PC_REQUEST_SIZE:
+        if (r->has_size) {
+            *holds = r->size > c->values[0].low ? SB_H_YES : SB_H_NO;
+        }
+
+        break;
+
+    case SB_PC_FILES:
+        if (r->files_total) {
+            *holds = r->files_total > c->values[0].low ? SB_H_YES : SB_H_NO;
+        }
+
+        break;
+
+    default:
+        break;
+    }
+
+    return SB_OK;
+}
+
+
+static bool
+sb_policy_outcome(const sb_policy_rule_t *rule, const sb_policy_condition_t *c,
+    sb_holds_e holds)
+{
+    switch (holds) {
+
+    case SB_H_NONE:
+        return false;
+
+    case SB_H_UNKNOWN:
+        return rule->effect != SB_PE_ALLOW;
+
+    default:
+        return (holds == SB_H_YES) != c->negated;
+    }
+}
+
+
+/* Patterns decide in order, the last that matches wins. */
+static bool
+sb_policy_path(const sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+    const sb_policy_condition_t *c)
+{
+    bool                 match = false, below;
+    size_t               i;
+    const sb_pattern_t  *p;
+
+    /* to remove or to move a directory does it to all that is in it */
+    below = w->tree && rule->effect != SB_PE_ALLOW && !c->negated;
+
+    for (i = 0; i < c->n; i++) {
+        p = c->values[i].pattern;
+
+        if (sb_pattern_match(p, &w->parts, w->at)
+            || (below && !p->negated && sb_pattern_below(p, &w->parts)))
+        {
+            match = !p->negated;
+        }
+    }
+
+    return match;
+}
+
+
+static sb_holds_e
+sb_policy_mode(const sb_policy_condition_t *c, int32_t digits)
+{
+    size_t    i;
+    uint64_t  mode = 0;
+
+    if (digits < 0) {
+        /* nobody knows what execd makes of it */
+        return SB_H_UNKNOWN;
+    }
+
+    for (i = 0; digits; digits /= 10, i += 3) {
+        mode |= (uint64_t) (digits % 10) << i;
+    }
+
+    for (i = 0; i < c->n; i++) {
+        if (mode & c->values[i].low) {
+            return SB_H_YES;
+        }
+    }
+
+    return SB_H_NO;
+}
+
+
+/* Do the conditions about a file hold?  Those about its path come last: a path
+ * that cannot be judged is refused there. */
+static bool
+sb_policy_file(const sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+    const sb_policy_file_t *f, bool *odd)
+{
+    bool                          paths = false;
+    size_t                        i;
+    sb_holds_e                    holds;
+    const sb_policy_condition_t  *c;
+
+    *odd = false;
+
+    for (i = 0; i < rule->n; i++) {
+        c = &rule->conditions[i];
+        holds = SB_H_NONE;
+
+        switch (c->kind) {
+
+        case SB_PC_PATH:
+            paths = true;
+            continue;
+
+        case SB_PC_FILE_SIZE:
+            if (f->has_size) {
+                holds = f->size > c->values[0].low ? SB_H_YES : SB_H_NO;
+            }
+
+            break;
+
+        case SB_PC_MODE:
+            if (f->mode != SB_MODE_NONE) {
+                holds = sb_policy_mode(c, f->mode);
+            }
+
+            break;
+
+        default:
+            continue;
+        }
+
+        if (!sb_policy_outcome(rule, c, holds)) {
+            return false;
+        }
+    }
+
+    if (!paths) {
+        return true;
+    }
+
+    if (w->odd) {
+        *odd = true;
+        return true;
+    }
+
+    for (i = 0; i < rule->n; i++) {
+        c = &rule->conditions[i];
+
+        if (c->kind == SB_PC_PATH
+            && sb_policy_path(w, rule, c) == c->negated)
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+/* --- verdicts --------------------------------------------------------------- */
+
+static const char *
+sb_policy_reason(const sb_policy_rule_t *rule)
+{
+    return rule->reason ? rule->reason : "A rule of the policy denies it.";
+}
+
+
+static void
+sb_policy_denied(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+    const char *reason)
+{
+    sb_policy_verdict_t  *v = w->verdict;
+
+    v->decision = SB_POLICY_DENY;
+    v->rule = rule->name;
+    v->line = rule->line;
+    v->reason = reason;
+    v->path = w->path;
+    v->limit = rule->limit && reason != w->odd;
+}
+
+
+/* The rules for one file, or for an operation without one. */
+static void
+sb_policy_one(sb_policy_walk_t *w, const sb_policy_file_t *f)
+{
+    bool                     odd;
+    size_t                   i;
+    const char              *reason;
+    sb_policy_verdict_t     *v = w->verdict;
+    const sb_policy_rule_t  *rule;
+
+    for (i = 0; i < w->policy->n; i++) {
+
+        rule = &w->policy->rules[i];
+
+        if (!w->applies[i]) {
+            continue;
+        }
+
+        odd = false;
+
+        if (rule->of_file
+            && (f == NULL || !sb_policy_file(w, rule, f, &odd)))
+        {
+            continue;
+        }
+
+        reason = odd ? w->odd : sb_policy_reason(rule);
+
+        if (rule->effect == SB_PE_OBSERVE) {
+
+            if (v->observed == NULL) {
+                v->observed = rule->name;
+                v->observed_line = rule->line;
+                v->observed_reason = reason;
+            }
+
+            continue;
+        }
+
+        if (rule->effect == SB_PE_DENY || odd) {
+            sb_policy_denied(w, rule, reason);
+            return;
+        }
+
+        if (v->rule == NULL) {
+            v->rule = rule->name;
+            v->line = rule->line;
+        }
+
+        return;
+    }
+
+    rule = &w->policy->fallback;
+
+    if (rule->effect == SB_PE_DENY) {
+        sb_policy_denied(w, rule, rule->reason ? rule->reason
+                                  : "No rule of the policy allows it.");
+
+    } else if (v->rule == NULL) {
+        v->rule = rule->name;
+        v->line = rule->line;
+    }
+}
+
+
+static sb_rc_t
+sb_policy_walk(sb_policy_walk_t *w)
+{
+    size_t                      i, k;
+    sb_rc_t                     rc;
+    sb_holds_e                  holds;
+    const sb_policy_rule_t     *rule;
+    const sb_policy_request_t  *r = w->request;
+
+    for (i = 0; i < w->policy->n; i++) {
+
+        rule = &w->policy->rules[i];
+        w->applies[i] = 1;
+
+        for (k = 0; w->applies[i] && k < rule->n; k++) {
+
+            if (rule->conditions[k].kind >= SB_PC_OF_FILE) {
+                continue;
+            }
+
+            rc = sb_policy_holds(w, rule, &rule->conditions[k], &holds);
+            if (rc != SB_OK) {
+                return rc;
+            }
+
+            w->applies[i] = sb_policy_outcome(rule, &rule->conditions[k],
+                                              holds);
+        }
+
+        if (w->applies[i] && rule->of_file && r->files_total > r->nfiles) {
+            sb_policy_denied(w, rule, "The request names more files than can "
+                             "be judged: send them in several requests.");
+            w->verdict->limit = true;
+            return SB_OK;
+        }
+    }
+
+    if (r->nfiles == 0) {
+        sb_policy_one(w, NULL);
+        return SB_OK;
+    }
+
+    w->parts.segments = malloc(SB_POLICY_PATH_SEGMENTS * sizeof(sb_str_t));
+    if (w->parts.segments == NULL) {
+        return SB_NOMEM;
+    }
+
+    for (i = 0; i < r->nfiles; i++) {
+
+        rc = sb_policy_parts(w, r->files[i].path);
+        if (rc != SB_OK) {
+            return rc;
+        }
+
+        sb_policy_one(w, &r->files[i]);
+
+        if (w->verdict->decision == SB_POLICY_DENY) {
+            break;
+        }
+    }
+
+    return SB_OK;
+}
+
+
+sb_rc_t
+sb_policy_check(const sb_policy_t *policy, const sb_policy_request_t *request,
+    sb_policy_verdict_t *verdict)
+{
+    sb_rc_t           rc;
+    sb_policy_walk_t  walk, *w = &walk;
+
+    memset(verdict, 0, sizeof(*verdict));
+    memset(w, 0, sizeof(*w));
+
+    w->policy = policy;
+    w->request = request;
+    w->verdict = verdict;
+    w->at = sb_policy_at(request->op);
+    w->tree = sb_policy_tree(request->op);
+
+    rc = sb_policy_walk(w);
+
+    sb_policy_command_free(w->command);
+    free(w->parts.segments);
+    free(w->mem);
+
+    return rc;
+}
+
+
+bool
+sb_policy_reads(const sb_policy_t *policy, const sb_op_t *op)
+{
+    bool                     wanted;
+    size_t                   i, k;
+    sb_policy_request_t      r = { .op = op };
+    sb_policy_walk_t         w = { .policy = policy, .request = &r };
+    sb_holds_e               holds;
+    const sb_policy_rule_t  *rule;
+
+    for (i = 0; i < policy->n; i++) {
+        rule = &policy->rules[i];
+        wanted = rule->of_file || rule->limit;
+
+        for (k = 0; wanted && k < rule->n; k++) {
+            if (rule->conditions[k].kind > SB_PC_ACCESS) {
+                continue;
+            }
+
+            (void) sb_policy_holds(&w, rule, &rule->conditions[k], &holds);
+            wanted = sb_policy_outcome(rule, &rule->conditions[k], holds);
+        }
+
+        if (wanted) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+/* --- description ------------------------------------------------------------ */
+
+static sb_rc_t
+sb_policy_describe_rule(const sb_policy_rule_t *rule, sb_buf_t *out)
+{
+    sb_rc_t  rc;
+
+    static const char *const  effects[] = { "allow", "deny", "observe" };
+
+    rc = sb_buf_printf(out, "{\"effect\":\"%s\",\"line\":%u,\"name\":",
+                       effects[rule->effect], rule->line);
+
+    if (rc == SB_OK) {
+        rc = sb_json_write_str(out, sb_str(rule->name, strlen(rule->name)));
+    }
+
+    if (rc == SB_OK) {
+        rc = sb_buf_add_str(out, sb_lit(",\"text\":"));
+    }
+
+    if (rc == SB_OK) {
+        rc = sb_json_write_str(out, rule->source);
+    }
+
+    return rc == SB_OK ? sb_buf_add_c(out, '}') : rc;
+}
+
+
+sb_rc_t
+sb_policy_describe(const sb_policy_t *policy, sb_buf_t *out)
+{
+    size_t   i;
+    sb_rc_t  rc;
+
+    rc = sb_buf_add_str(out, sb_lit("{\"default\":"));
+
+    if (rc == SB_OK) {
+        rc = sb_policy_describe_rule(&policy->fallback, out);
+    }
+
+    if (rc == SB_OK) {
+        rc = sb_buf_add_str(out, sb_lit(",\"name\":"));
+    }
+
+    if (rc == SB_OK) {
+        rc = sb_json_write_str(out, sb_str(policy->name,
+                                           strlen(policy->name)));
+    }
+
+    if (rc == SB_OK) {
+        rc = sb_buf_add_str(out, sb_lit(",\"rules\":["));
+    }
+
+    for (i = 0; rc == SB_OK && i < policy->n; i++) {
+
+        if (i) {
+            rc = sb_buf_add_c(out, ',');
+        }
+
+        if (rc == SB_OK) {
+            rc = sb_policy_describe_rule(&policy->rules[i], out);
+        }
+    }
+
+    return rc == SB_OK ? sb_buf_add_str(out, sb_lit("]}")) : rc;
+}

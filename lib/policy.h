@@ -1,0 +1,105 @@
+/*
+ * Policies: what may be done by whom to what (docs/policy.md has the language).
+ * Text in, verdict out; nothing here knows where the text came from.
+ */
+
+#ifndef SB_POLICY_H_INCLUDED
+#define SB_POLICY_H_INCLUDED
+
+#include "operation.h"
+
+#define SB_POLICY_TEXT_MAX     (256 * 1024)     /* bytes of a policy */
+#define SB_POLICY_RULES_MAX    256
+#define SB_POLICY_VALUES_MAX   4096             /* of all its conditions */
+#define SB_POLICY_COMMAND_MAX  (128 * 1024)     /* a longer command is judged
+                                                   as one that cannot be read:
+                                                   no shell takes it */
+
+typedef struct sb_policy_s  sb_policy_t;
+
+/* Where a text is wrong; line and column count from 1. */
+typedef struct {
+    unsigned  line, column;
+    char      text[256];    /* "NAME:LINE:COLUMN: sentence" */
+} sb_policy_error_t;
+
+/* One path that an operation touches. */
+typedef struct {
+    sb_str_t  path;         /* decoded, as execd will get it */
+    int32_t   mode;         /* octal digits as decimal; SB_MODE_NONE (-1) or
+                               SB_MODE_ODD (-2) of path.h */
+    bool      has_size;
+    uint64_t  size;         /* bytes of the file to be written */
+} sb_policy_file_t;
+
+typedef struct {
+    sb_str_t  key, value;
+} sb_policy_pair_t;
+
+typedef struct {
+    const sb_op_t           *op;
+    sb_str_t                 actor_type, actor_id;
+    sb_str_t                 role;          /* "viewer", "operator", "admin" */
+    sb_str_t                 sandbox;       /* empty: none */
+    bool                     has_metadata;  /* it is known; else a deny by
+                                               metadata applies, an allow does
+                                               not */
+    const sb_policy_pair_t  *metadata;
+    size_t                   nmetadata;
+    bool                     has_command;
+    sb_str_t                 command;
+    bool                     has_image;
+    sb_str_t                 image;
+    uint32_t                 port;          /* 0: none */
+    bool                     has_size;
+    uint64_t                 size;          /* bytes of the request's files */
+    const sb_policy_file_t  *files;
+    size_t                   nfiles;
+    size_t                   files_total;   /* may be more than nfiles */
+} sb_policy_request_t;
+
+typedef enum {
+    SB_POLICY_ALLOW = 0,
+    SB_POLICY_DENY
+} sb_policy_decision_e;
+
+/* Texts belong to the policy (NUL-terminated) or, as slices, to the request. */
+typedef struct {
+    sb_policy_decision_e  decision;
+    const char           *rule;     /* its name; "default" */
+    unsigned              line;     /* where it stands */
+    const char           *reason;   /* one sentence; NULL when allowed */
+    sb_str_t              path;     /* which one; empty: none */
+    bool                  limit;    /* refused by a size or a count */
+    bool                  unread;   /* not all of the command could be read */
+    const char           *observed; /* first `observe` rule that would have
+                                       denied; NULL: none */
+    unsigned              observed_line;
+    const char           *observed_reason;
+} sb_policy_verdict_t;
+
+/*
+ * Parses a policy; `name` (a file name) stands in errors and descriptions.
+ * SB_ERROR: error says what and where; SB_NOMEM.  Free with sb_policy_free().
+ */
+sb_rc_t sb_policy_parse(sb_str_t text, const char *name, sb_policy_t **policy,
+    sb_policy_error_t *error);
+void sb_policy_free(sb_policy_t *policy);
+
+/*
+ * Judges a request: each of its paths, the strictest verdict stands.  Time is
+ * bounded: what takes longer (patterns that backtrack) is denied.  The only
+ * error is SB_NOMEM, for which the caller must refuse.
+ */
+sb_rc_t sb_policy_check(const sb_policy_t *policy,
+    const sb_policy_request_t *request, sb_policy_verdict_t *verdict);
+
+/* Can a verdict on this operation depend on its files?  Then an upload is read
+ * to its end before it goes on. */
+bool sb_policy_reads(const sb_policy_t *policy, const sb_op_t *op);
+
+/* Appends the rules in force as a JSON object: name, rules with name, effect,
+ * line and their text, default. */
+sb_rc_t sb_policy_describe(const sb_policy_t *policy, sb_buf_t *out);
+
+#endif /* SB_POLICY_H_INCLUDED */
