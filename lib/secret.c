@@ -222,6 +222,32 @@ sb_secret_next(char *p, char *end, const char *start)
 }
 
 
+/* The next place of a key.  memmem() prepares a table for every call, which
+ * costs more than to look through the few hundred bytes of a frame. */
+static char *
+sb_secret_key_next(sb_str_t key, char *p, char *end)
+{
+    char  *last;
+
+    if ((size_t) (end - p) < key.len) {
+        return NULL;
+    }
+
+    last = end - key.len + 1;
+
+    while ((p = memchr(p, key.data[0], (size_t) (last - p))) != NULL) {
+
+        if (memcmp(p, key.data, key.len) == 0) {
+            return p;
+        }
+
+        p++;
+    }
+
+    return NULL;
+}
+
+
 static size_t
 sb_secret_key(sb_str_t key, char *p, size_t n)
 {
@@ -232,7 +258,7 @@ sb_secret_key(sb_str_t key, char *p, size_t n)
         return 0;
     }
 
-    while ((at = memmem(p, (size_t) (end - p), key.data, key.len)) != NULL) {
+    while ((at = sb_secret_key_next(key, p, end)) != NULL) {
 
         p = at + key.len;
 
@@ -443,10 +469,9 @@ sb_secret_any(const sb_secrets_t *s, char *p, size_t n)
 
     for (size_t i = 0; i < s->n; i++) {
         if ((s->sets[i].key.len >= SB_SECRET_LEAST
-             && memmem(p, n, s->sets[i].key.data, s->sets[i].key.len))
+             && sb_secret_key_next(s->sets[i].key, p, p + n))
             || (s->sets[i].key_json.len
-                && memmem(p, n, s->sets[i].key_json.data,
-                          s->sets[i].key_json.len)))
+                && sb_secret_key_next(s->sets[i].key_json, p, p + n)))
         {
             return true;
         }

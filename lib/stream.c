@@ -16,10 +16,13 @@ sb_stream_new(const sb_stream_handler_t *h)
 {
     sb_stream_t  *s;
 
-    s = calloc(1, sizeof(sb_stream_t));
+    s = malloc(sizeof(sb_stream_t));
     if (s == NULL) {
         return NULL;
     }
+
+    /* what stands in the buffer is told by len */
+    memset(s, 0, offsetof(sb_stream_t, buf));
 
     s->h = *h;
     s->time = -1;

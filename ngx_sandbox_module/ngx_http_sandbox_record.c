@@ -26,19 +26,24 @@ static void ngx_http_sandbox_put_answer(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_put_stream(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx, const sb_stream_facts_t *s);
+static void ngx_http_sandbox_json_number(sb_buf_t *b, sb_str_t key,
+    uint64_t n);
 static void ngx_http_sandbox_json_member(sb_buf_t *b, const char *key,
     const char *value);
 
 
-static u_char  ngx_http_sandbox_scratch[NGX_HTTP_SANDBOX_SCRATCH];
+static u_char    ngx_http_sandbox_scratch[NGX_HTTP_SANDBOX_SCRATCH];
+static uint64_t  ngx_http_sandbox_opened_us;    /* the frame in it */
 
 
 static void
 ngx_http_sandbox_open(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx,
     uint8_t type, uint8_t flags)
 {
+    ngx_http_sandbox_opened_us = sb_now_us();
+
     sb_frame_begin(w, ngx_http_sandbox_scratch, NGX_HTTP_SANDBOX_SCRATCH, type,
-                   flags, 0, ctx->id, sb_now_us());
+                   flags, 0, ctx->id, ngx_http_sandbox_opened_us);
 }
 
 
@@ -418,9 +423,14 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         ngx_http_sandbox_pty_end(ctx);
     }
 
-    now = sb_now_us();
+    if (ctx->begun) {
+        ngx_http_sandbox_open(&w, ctx, SB_F_END, 0);
 
-    ngx_http_sandbox_open(&w, ctx, SB_F_END, 0);
+    } else {
+        /* takes nothing */
+        ngx_memzero(&w, sizeof(sb_frame_writer_t));
+        w.full = true;
+    }
 
     /* $sandbox_status also of what is not on record */
     ngx_http_sandbox_put_status(&w, r, ctx);
@@ -430,6 +440,8 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     if (!ctx->begun) {
         return;
     }
+
+    now = ngx_http_sandbox_opened_us;
 
     sb_frame_put_u64(&w, SB_T_DURATION_US,
                      now > ctx->started_us ? now - ctx->started_us : 0);
@@ -731,8 +743,8 @@ ngx_http_sandbox_put_stream(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx,
     (void) sb_buf_add_c(&b, '{');
 
     if (s->bad_frames) {
-        (void) sb_buf_printf(&b, "\"bad_frames\":%llu,",
-                             (unsigned long long) s->bad_frames);
+        ngx_http_sandbox_json_number(&b, sb_lit("\"bad_frames\":"),
+                                     s->bad_frames);
     }
 
     if (s->end == SB_STREAM_FAILED) {
@@ -741,17 +753,17 @@ ngx_http_sandbox_put_stream(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx,
     }
 
     if (s->execution_count >= 0) {
-        (void) sb_buf_printf(&b, "\"execution_count\":%lld,",
-                             (long long) s->execution_count);
+        ngx_http_sandbox_json_number(&b, sb_lit("\"execution_count\":"),
+                                     (uint64_t) s->execution_count);
     }
 
     if (s->execution_ms >= 0) {
-        (void) sb_buf_printf(&b, "\"execution_ms\":%lld,",
-                             (long long) s->execution_ms);
+        ngx_http_sandbox_json_number(&b, sb_lit("\"execution_ms\":"),
+                                     (uint64_t) s->execution_ms);
     }
 
     if (s->incomplete_frame) {
-        (void) sb_buf_printf(&b, "\"incomplete_frame\":true,");
+        (void) sb_buf_add_str(&b, sb_lit("\"incomplete_frame\":true,"));
     }
 
     if (s->end == SB_STREAM_RUNTIME) {
@@ -770,8 +782,8 @@ ngx_http_sandbox_put_stream(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx,
     }
 
     if (ctx->results_dropped) {
-        (void) sb_buf_printf(&b, "\"results_dropped\":%llu,",
-                             (unsigned long long) ctx->results_dropped);
+        ngx_http_sandbox_json_number(&b, sb_lit("\"results_dropped\":"),
+                                     ctx->results_dropped);
     }
 
     if (b.len > 1) {
@@ -781,6 +793,22 @@ ngx_http_sandbox_put_stream(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx,
 
     if (b.data != text) {
         sb_buf_free(&b);
+    }
+}
+
+
+static void
+ngx_http_sandbox_json_number(sb_buf_t *b, sb_str_t key, uint64_t n)
+{
+    size_t  mark;
+
+    mark = b->len;
+
+    if (sb_buf_add_str(b, key) != SB_OK
+        || sb_buf_add_uint(b, n) != SB_OK
+        || sb_buf_add_c(b, ',') != SB_OK)
+    {
+        b->len = mark;
     }
 }
 
