@@ -229,8 +229,9 @@ sb_request_gather(sb_request_ctx_t *c, sb_str_t body)
 }
 
 
-sb_rc_t
-sb_request_read(sb_request_t *r, const sb_route_t *route, sb_str_t body)
+static sb_rc_t
+sb_request_facts(sb_request_t *r, const sb_route_t *route, sb_str_t body,
+    bool record)
 {
     sb_rc_t            rc, written;
     sb_request_ctx_t   ctx, *c = &ctx;
@@ -253,9 +254,15 @@ sb_request_read(sb_request_t *r, const sb_route_t *route, sb_str_t body)
     c->route = route;
     c->rule = sb_request_rule(route->op);
 
-    sb_object_init(&c->out, SB_REQUEST_JSON_MAX);
+    /* without room nothing is written */
+    sb_object_init(&c->out, record ? SB_REQUEST_JSON_MAX : 0);
 
     rc = sb_request_gather(c, body);
+
+    if (!record) {
+        sb_object_free(&c->out);
+        return rc;
+    }
 
     /* A refused request is on record too, with what could be read of it. */
 
@@ -272,6 +279,20 @@ sb_request_read(sb_request_t *r, const sb_route_t *route, sb_str_t body)
     sb_object_free(&c->out);
 
     return rc == SB_OK ? written : rc;
+}
+
+
+sb_rc_t
+sb_request_read(sb_request_t *r, const sb_route_t *route, sb_str_t body)
+{
+    return sb_request_facts(r, route, body, true);
+}
+
+
+sb_rc_t
+sb_request_judge(sb_request_t *r, const sb_route_t *route)
+{
+    return sb_request_facts(r, route, sb_str("", 0), false);
 }
 
 

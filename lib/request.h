@@ -65,6 +65,9 @@ typedef struct {
  */
 sb_rc_t sb_request_read(sb_request_t *r, const sb_route_t *route,
     sb_str_t body);
+/* The same without SB_OPF_JSON, of what is not going to be recorded: `json`
+ * stays empty. */
+sb_rc_t sb_request_judge(sb_request_t *r, const sb_route_t *route);
 void sb_request_free(sb_request_t *r);
 
 /* Facts in a JSON answer, gathered while it passes. */

@@ -177,7 +177,14 @@ ngx_http_sandbox_read_facts(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         }
     }
 
-    *rc = sb_request_read(ctx->facts, &ctx->route, body);
+    /* what a body makes of an operation may have to be recorded */
+
+    if (ctx->mode == NGX_HTTP_SANDBOX_OFF && !(ctx->op->flags & SB_OPF_JSON)) {
+        *rc = sb_request_judge(ctx->facts, &ctx->route);
+
+    } else {
+        *rc = sb_request_read(ctx->facts, &ctx->route, body);
+    }
 
     if (*rc == SB_NOMEM) {
         return NGX_ERROR;

@@ -386,9 +386,12 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (!encoded && ngx_http_sandbox_is_type(r, "application/json")) {
-
-        /* also without a record: what exists, and until when */
+    if (!encoded
+        && (ctx->mode != NGX_HTTP_SANDBOX_OFF
+            || ctx->route.surface == SB_SURFACE_LIFECYCLE)
+        && ngx_http_sandbox_is_type(r, "application/json"))
+    {
+        /* also without a record: until when a sandbox exists */
         ctx->answer = sb_answer_new(ctx->op, ctx->upstream_status);
 
         if (ctx->answer) {

@@ -27,6 +27,35 @@ typedef struct {
 } got_t;
 
 
+/* What is not going to be recorded is refused for the same reasons. */
+
+static void
+judged_alike(const got_t *g, sb_rc_t rc)
+{
+    sb_request_t  r;
+
+    assert_int_equal(sb_request_judge(&r, &g->route), rc);
+    assert_int_equal(r.json.len, 0);
+    assert_ptr_equal(r.op, g->r.op);
+    assert_int_equal(r.has_expires, g->r.has_expires);
+    assert_int_equal(r.files_total, g->r.files_total);
+    assert_int_equal(r.nfiles, g->r.nfiles);
+
+    for (size_t i = 0; i < r.nfiles; i++) {
+        assert_true(sb_eq(r.files[i].path, g->r.files[i].path));
+    }
+
+    if (g->r.reason) {
+        assert_string_equal(r.reason, g->r.reason);
+
+    } else {
+        assert_null(r.reason);
+    }
+
+    sb_request_free(&r);
+}
+
+
 static sb_rc_t
 read_request(got_t *g, const char *method, const char *target, sb_str_t body)
 {
@@ -84,6 +113,10 @@ read_request(got_t *g, const char *method, const char *target, sb_str_t body)
 
     if (rc != SB_OK) {
         assert_non_null(g->r.reason);
+    }
+
+    if (!(g->route.op->flags & SB_OPF_JSON)) {
+        judged_alike(g, rc);
     }
 
     return rc;
