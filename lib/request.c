@@ -53,11 +53,16 @@ sb_request_file(sb_request_ctx_t *c, sb_str_t path, sb_str_t old_path,
     }
 
     if (r->nfiles == c->nfiles) {
-        n = c->nfiles ? c->nfiles * 4 : 4;
+        n = c->nfiles * 4;
 
-        p = realloc(r->files, n * sizeof(sb_request_file_t));
+        p = realloc(r->files == c->mem->files ? NULL : r->files,
+                    n * sizeof(sb_request_file_t));
         if (p == NULL) {
             return SB_NOMEM;
+        }
+
+        if (r->files == c->mem->files) {
+            memcpy(p, r->files, sizeof(c->mem->files));
         }
 
         r->files = p;
@@ -244,12 +249,16 @@ sb_request_facts(sb_request_t *r, const sb_route_t *route, sb_str_t body,
 
     memset(c, 0, offsetof(sb_request_ctx_t, out));
 
-    c->mem = calloc(1, sizeof(sb_request_mem_t));
+    c->mem = malloc(sizeof(sb_request_mem_t) + route->query.len + 1);
     if (c->mem == NULL) {
         return SB_NOMEM;
     }
 
+    memset(c->mem, 0, offsetof(sb_request_mem_t, reason));
+
     r->mem = c->mem;
+    r->files = c->mem->files;
+    c->nfiles = SB_REQUEST_FEW;
     c->r = r;
     c->route = route;
     c->rule = sb_request_rule(route->op);
@@ -302,14 +311,16 @@ sb_request_free(sb_request_t *r)
     sb_request_mem_t  *m = r->mem;
 
     if (m) {
+        if (r->files != m->files) {
+            free(r->files);
+        }
+
         sb_jdoc_free(m->doc);
         sb_buf_free(&m->argv);
-        free(m->query);
         free(m);
     }
 
     sb_buf_free(&r->json);
-    free(r->files);
 
     r->mem = NULL;
     r->files = NULL;

@@ -9,12 +9,17 @@
 #define SB_REQUEST_DROPPED    64        /* names listed */
 #define SB_REQUEST_NAME       128       /* bytes of such a name */
 
-/* Behind sb_request_t.mem. */
+#define SB_REQUEST_FEW        4         /* files that need no array */
+
+/* Behind sb_request_t.mem: what nearly every request needs is one piece. */
 typedef struct {
-    sb_jdoc_t    *doc;
-    char         *query;                /* decoded components */
-    sb_buf_t      argv;                 /* `argv` as the command's text */
-    char          reason[256];
+    sb_jdoc_t          *doc;
+    sb_buf_t            argv;           /* `argv` as the command's text */
+
+    /* not cleared */
+    char                reason[256];
+    sb_request_file_t   files[SB_REQUEST_FEW];
+    char                query[];        /* decoded components */
 } sb_request_mem_t;
 
 typedef struct {

@@ -13,6 +13,7 @@ typedef struct {
 typedef struct {
     sb_pair_t  *pairs;
     size_t      n;
+    sb_pair_t   few[16];
 } sb_pairs_t;
 
 
@@ -70,11 +71,12 @@ sb_query_read(sb_request_ctx_t *c, sb_pairs_t *p)
         n += query.data[i] == '&';
     }
 
-    c->mem->query = malloc(query.len + 1);
-    p->pairs = malloc(n * sizeof(sb_pair_t));
+    if (n > sizeof(p->few) / sizeof(p->few[0])) {
+        p->pairs = malloc(n * sizeof(sb_pair_t));
 
-    if (c->mem->query == NULL || p->pairs == NULL) {
-        return SB_NOMEM;
+        if (p->pairs == NULL) {
+            return SB_NOMEM;
+        }
     }
 
     pos = c->mem->query;
@@ -268,7 +270,10 @@ sb_request_query(sb_request_ctx_t *c)
 {
     size_t      i;
     sb_rc_t     rc;
-    sb_pairs_t  p = { NULL, 0 };
+    sb_pairs_t  p;
+
+    p.pairs = p.few;
+    p.n = 0;
 
     rc = c->route->query.len ? sb_query_read(c, &p) : SB_OK;
 
@@ -289,7 +294,9 @@ sb_request_query(sb_request_ctx_t *c)
         }
     }
 
-    free(p.pairs);
+    if (p.pairs != p.few) {
+        free(p.pairs);
+    }
 
     return rc;
 }

@@ -21,6 +21,7 @@ static const bool  sb_special[256] = {
 };
 
 
+static bool sb_route_raw(sb_str_t target);
 static void sb_route_decode(sb_decoded_t *d, sb_str_t raw);
 static void sb_route_segment(sb_decoded_t *d, size_t start);
 static const char *sb_route_doubt(char c, bool escaped);
@@ -34,6 +35,24 @@ static sb_rc_t sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade);
 static bool sb_route_pattern(sb_route_t *route, const char *pattern,
     sb_str_t *port);
 static bool sb_begins(sb_str_t s, size_t i, sb_str_t with);
+
+
+/* Where the rows of each surface begin. */
+static const sb_op_row_t  *sb_route_rows[SB_SURFACE_PORT + 1];
+
+
+__attribute__((constructor))
+static void
+sb_route_init(void)
+{
+    const sb_op_row_t  *row;
+
+    for (row = sb_op_row_table; row->op != NULL; row++) {
+        if (sb_route_rows[row->surface] == NULL) {
+            sb_route_rows[row->surface] = row;
+        }
+    }
+}
 
 
 sb_rc_t
@@ -75,11 +94,9 @@ sb_route_begin(sb_route_t *route, sb_decoded_t *d, sb_str_t target, char *buf,
         return sb_route_refuse(route, "the request target is not a path");
     }
 
-    for (size_t i = 0; i < target.len; i++) {
-        if ((unsigned char) target.data[i] <= 0x20 || target.data[i] == 0x7f) {
-            return sb_route_refuse(route, "the request target holds a raw "
-                                          "control character or blank");
-        }
+    if (sb_route_raw(target)) {
+        return sb_route_refuse(route, "the request target holds a raw control "
+                                      "character or blank");
     }
 
     d->target = target;
@@ -131,6 +148,39 @@ sb_route_end(sb_route_t *route, const sb_decoded_t *d, size_t inner,
 }
 
 
+/* Does a target hold a control character or blank?  Eight bytes at once: the
+ * highest bit of each tells whether it is below 0x21, or is 0x7f. */
+static bool
+sb_route_raw(sb_str_t target)
+{
+    size_t       left;
+    uint64_t     word, del;
+    const char  *p;
+
+    p = target.data;
+
+    for (left = target.len; left >= 8; left -= 8, p += 8) {
+        memcpy(&word, p, 8);
+        del = word ^ 0x7f7f7f7f7f7f7f7full;
+
+        if ((((word - 0x2121212121212121ull) & ~word)
+             | ((del - 0x0101010101010101ull) & ~del))
+            & 0x8080808080808080ull)
+        {
+            return true;
+        }
+    }
+
+    for ( /* void */ ; left; left--, p++) {
+        if ((unsigned char) *p <= 0x20 || *p == 0x7f) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
 /*
  * Decodes a path once and remembers the first doubtful place.  What is doubtful
  * is the same for all surfaces; how much of the path has to be free of it, the
@@ -139,7 +189,7 @@ sb_route_end(sb_route_t *route, const sb_decoded_t *d, size_t inner,
 static void
 sb_route_decode(sb_decoded_t *d, sb_str_t raw)
 {
-    char         c;
+    char         c, *out;
     bool         escaped;
     size_t       start;
     const char  *p, *end, *reason;
@@ -152,7 +202,21 @@ sb_route_decode(sb_decoded_t *d, sb_str_t raw)
     p = raw.data;
     end = p + raw.len;
 
-    while (p < end) {
+    for ( ;; ) {
+
+        for (out = d->data + d->len;
+             p < end && !sb_special[(unsigned char) *p];
+             p++)
+        {
+            *out++ = *p;
+        }
+
+        d->len = (size_t) (out - d->data);
+
+        if (p == end) {
+            break;
+        }
+
         c = *p;
         escaped = c == '%' && sb_unescape(&c, p, end);
         p += escaped ? 3 : 1;
@@ -314,8 +378,13 @@ sb_route_unwrap(sb_route_t *route, const sb_decoded_t *d, size_t end,
 
             p = d->raw.data;
 
-            for (size_t k = 0; k < end; k++) {
-                p += *p == '%' ? 3 : 1;
+            if (d->len == d->raw.len) {
+                p += end;
+
+            } else {
+                for (size_t k = 0; k < end; k++) {
+                    p += *p == '%' ? 3 : 1;
+                }
             }
 
             route->rest = (size_t) (p - d->raw.data);
@@ -472,7 +541,7 @@ sb_route_carried(sb_str_t path)
 static sb_rc_t
 sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade)
 {
-    char                first;
+    char                first, verb;
     sb_str_t            port;
     const sb_op_row_t  *row;
 
@@ -480,13 +549,16 @@ sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade)
      * on a look at these */
 
     first = route->path.len > 1 ? route->path.data[1] : '\0';
+    verb = method.len ? method.data[0] : '\0';
 
-    for (row = sb_op_row_table; row->op != NULL; row++) {
+    for (row = sb_route_rows[route->surface]; row->op != NULL; row++) {
 
         if (row->surface != route->surface
             || (row->pattern[1] != first && row->pattern[1] != '*')
             || (row->method[0] != '*'
-                && !sb_eq(method, sb_str(row->method, strlen(row->method))))
+                && (row->method[0] != verb
+                    || !sb_eq(method, sb_str(row->method,
+                                             strlen(row->method)))))
             || ((row->when & SB_OPC_ROOT) && route->versioned)
             || ((row->when & SB_OPC_UPGRADE) && !upgrade)
             || !sb_route_pattern(route, row->pattern, &port))

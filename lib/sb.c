@@ -49,7 +49,7 @@ sb_buf_reserve(sb_buf_t *b, size_t n)
         return SB_OK;
     }
 
-    cap = b->cap ? b->cap : 64;
+    cap = b->cap ? b->cap : 256;
 
     while (cap < need) {
         cap *= 2;

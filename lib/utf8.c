@@ -81,6 +81,12 @@ sb_utf8_valid(sb_str_t s)
             }
         }
 
+        if (*p < 0x80) {
+            p++;
+            left--;
+            continue;
+        }
+
         n = sb_utf8_char(p, left);
         if (n == 0) {
             return false;
