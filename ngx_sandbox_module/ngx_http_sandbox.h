@@ -345,6 +345,9 @@ void ngx_http_sandbox_resume(ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc);
 /* ngx_http_sandbox_auth.c: credentials, Host, who acts, headers upstream */
 void ngx_http_sandbox_authenticate(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+/* NGX_DECLINED: a value is no credential for this request. */
+ngx_int_t ngx_http_sandbox_credential(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, const sb_tokens_t *tokens, ngx_str_t *value);
 ngx_int_t ngx_http_sandbox_host_allowed(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_identify(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);

@@ -7,9 +7,6 @@
 #define NGX_HTTP_SANDBOX_ACTOR_MAX  256
 
 
-static ngx_int_t ngx_http_sandbox_credential(ngx_http_request_t *r,
-    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf,
-    ngx_str_t *value);
 static ngx_uint_t ngx_http_sandbox_bearer(ngx_table_elt_t *h,
     ngx_str_t *value);
 static ngx_uint_t ngx_http_sandbox_loopback(ngx_str_t *host);
@@ -43,7 +40,8 @@ ngx_http_sandbox_authenticate(ngx_http_request_t *r,
 
         if (ngx_http_sandbox_header(&h[i], &twin) == NGX_HTTP_SANDBOX_H_API_KEY
             && !twin
-            && ngx_http_sandbox_credential(r, ctx, lcf, &h[i].value) == NGX_OK)
+            && ngx_http_sandbox_credential(r, ctx, lcf->tokens, &h[i].value)
+               == NGX_OK)
         {
             return;
         }
@@ -52,61 +50,11 @@ ngx_http_sandbox_authenticate(ngx_http_request_t *r,
     ngx_http_sandbox_each_header(r, part, h, i) {
 
         if (ngx_http_sandbox_bearer(&h[i], &value)
-            && ngx_http_sandbox_credential(r, ctx, lcf, &value) == NGX_OK)
+            && ngx_http_sandbox_credential(r, ctx, lcf->tokens, &value) == NGX_OK)
         {
             return;
         }
     }
-}
-
-
-static ngx_int_t
-ngx_http_sandbox_credential(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
-    ngx_http_sandbox_loc_conf_t *lcf, ngx_str_t *value)
-{
-    char                          *buf;
-    sb_endpoint_token_t            e;
-    ngx_http_sandbox_main_conf_t  *mcf;
-
-    ctx->token = sb_token_check(lcf->tokens, ngx_http_sandbox_str(value),
-                                ctx->started_us);
-    if (ctx->token) {
-        ctx->authenticated = 1;
-        return NGX_OK;
-    }
-
-    if (!ctx->route.proxied || ctx->route_rc != SB_OK
-        || value->len >= SB_ENDPOINT_TOKEN_MAX)
-    {
-        return NGX_DECLINED;
-    }
-
-    buf = ngx_pnalloc(r->pool, SB_ENDPOINT_TOKEN_MAX);
-    if (buf == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (sb_endpoint_token_check(&e, lcf->tokens, ngx_http_sandbox_str(value),
-                                ctx->started_us, buf)
-        != SB_OK)
-    {
-        return NGX_DECLINED;
-    }
-
-    mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
-
-    if (!sb_eq(e.sandbox, ctx->route.sandbox)
-        || e.port != ctx->route.port
-        || ngx_http_sandbox_endpoint_is_gone(mcf, e.sandbox))
-    {
-        return NGX_DECLINED;
-    }
-
-    ctx->endpoint = e;
-    ctx->token = e.row;
-    ctx->authenticated = 1;
-
-    return NGX_OK;
 }
 
 

@@ -238,15 +238,52 @@ for my $other ('/v1/sandboxes/s2/proxy/44772/ping',
 
 is($t->get('/v1/sandboxes/s1/proxy/44772/proxy/44772/ping', token => $key)
      ->status, 200, 'the port counts after unwrapping');
-is($t->get("$execd/ping", token => substr($key, 0, -1)
-           . (substr($key, -1) eq 'A' ? 'B' : 'A'))->status,
-   401, 'a changed one is refused');
+my $like = sub {
+    my $text = shift;
+    return substr($text, 0, -1) . (substr($text, -1) eq 'A' ? 'B' : 'A');
+};
+
+is($t->get("$execd/ping", token => $like->($key))->status, 401,
+   'a changed one is refused');
+
+# A connection remembers what was right on it, and nothing else.
+
+my $conn = $t->connect;
+my $over = sub { $t->get($_[0], token => $_[1], conn => $conn)->status };
+
+is($over->($execd . '/ping', $key), 200, "an endpoint token, request $_")
+    for 1 .. 3;
+is($over->("$execd/ping", $like->($key)), 401, 'another in its place');
+is($over->('/v1/sandboxes', $key), 401, 'it still does not open others');
+is($over->('/v1/sandboxes/s2/proxy/44772/ping', $key), 401,
+   'nor another sandbox');
+is($over->("$execd/ping", $key), 200, 'but its own');
+
+$r = $t->post("$execd/command", token => $key, conn => $conn,
+              body => '{"command":"echo hi"}');
+is($t->record($r)->{actor_id}, 'agent-7', 'and acts for who asked');
+
+is($over->('/v1/sandboxes', $admin), 200, "a token, request $_") for 1 .. 2;
+is($over->('/v1/sandboxes', $like->($admin)), 401, 'another in its place');
+is($over->('/v1/sandboxes', substr $admin, 0, -1), 401, 'or a part of it');
+is($over->('/v1/sandboxes', undef), 401, 'or none');
+
+is($over->("$execd/ping", $key), 200, 'the endpoint token once more');
 
 # It ends with the credential that asked ...
 
 my $tokens = SandboxTest::read_file($t->{token_file});
-SandboxTest::write_file($t->{token_file}, $tokens =~ s/^plain .*\n//mr);
+my $brief = $t->secret('sbx_brief_' . SandboxTest::random_text(32));
+
+SandboxTest::write_file($t->{token_file}, $tokens =~ s/^plain .*\n//mr
+    . 'brief ' . sha256_hex($brief) . ' role=admin expires='
+    . SandboxTest::utc(time + 3) . "\n");
 $t->reload;
+$conn = $t->connect;
+is($over->('/v1/sandboxes', $brief), 200, "one that ends soon, $_") for 1 .. 2;
+ok($t->wait_for(sub { $over->('/v1/sandboxes', $brief) == 401 }),
+   'it ends also on the connection that remembers it');
+
 is($t->get("$execd/ping", token => $plain)->status, 401,
    'revoking the credential revokes it');
 is($t->get('/v1/sandboxes', token => 'plain')->status, 401,
@@ -255,10 +292,14 @@ is($t->get("$execd/ping", token => $key)->status, 200, 'others are not hurt');
 
 # ... and with the sandbox.
 
+$conn = $t->connect;
+is($over->("$execd/ping", $key), 200, "a connection that knows it, $_") for 1 .. 2;
+
 is($t->delete('/v1/sandboxes/s1')->status, 204, 's1 is deleted');
 $t->sandbox('s1');
 is($t->get("$execd/ping", token => $key)->status, 401,
    'the endpoint token ended with the sandbox');
+is($over->("$execd/ping", $key), 401, 'also where it was known');
 
 # Refusals are on record, without what was presented.  Whoever has no credential
 # makes one row, whatever is knocked at; what follows is counted.
