@@ -11,15 +11,6 @@
 #define BULK_KEEP     16            /* blocks kept for the next transaction */
 
 typedef struct {
-    enum { BULK_NULL, BULK_TEXT, BULK_BLOB, BULK_INT } kind;
-    uint32_t     len;
-    union {
-        const char  *p;
-        int64_t      i;
-    } v;
-} bulk_cell_t;
-
-typedef struct {
     bulk_cell_t  *cells;
     size_t        n, alloc;         /* rows */
 } bulk_queue_t;
@@ -40,6 +31,8 @@ struct bulk_s {
     bulk_block_t   *spare;
     unsigned        nspare;
     bool            failed;         /* no memory */
+    int64_t         first_seq;      /* of the events that were inserted */
+    uint64_t        clears;
 };
 
 #define BULK_FROM(n)  "select " BULK_SELECT_##n " from gateway_bulk"
@@ -169,6 +162,7 @@ bulk_clear(bulk_t *b)
     }
 
     b->failed = false;
+    b->clears++;
 }
 
 
@@ -582,8 +576,36 @@ bulk_attach(bulk_t *b, sqlite3 *db)
 }
 
 
+size_t
+bulk_count(const bulk_t *b, bulk_table_e table)
+{
+    return b->queue[table].n;
+}
+
+
+const bulk_cell_t *
+bulk_cells(const bulk_t *b, bulk_table_e table, size_t row)
+{
+    return b->queue[table].cells + row * bulk_tables[table].columns;
+}
+
+
+int64_t
+bulk_first_seq(const bulk_t *b)
+{
+    return b->first_seq;
+}
+
+
+uint64_t
+bulk_clears(const bulk_t *b)
+{
+    return b->clears;
+}
+
+
 int
-bulk_flush(bulk_t *b, sqlite3 *db, sqlite3_stmt **stmts)
+bulk_insert(bulk_t *b, sqlite3 *db, sqlite3_stmt **stmts)
 {
     int       rc;
     unsigned  i;
@@ -609,9 +631,13 @@ bulk_flush(bulk_t *b, sqlite3 *db, sqlite3_stmt **stmts)
             (void) sqlite3_reset(stmts[i]);
             rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
         }
-    }
 
-    bulk_clear(b);
+        if (i == BULK_EVENT) {
+            /* AUTOINCREMENT: they follow one another */
+            b->first_seq = sqlite3_last_insert_rowid(db)
+                           - (int64_t) b->queue[i].n + 1;
+        }
+    }
 
     return rc;
 }

@@ -25,6 +25,16 @@ typedef enum {
 
 typedef struct bulk_s  bulk_t;
 
+/* A column of a row that is queued, as it will stand in the table. */
+typedef struct {
+    enum { BULK_NULL, BULK_TEXT, BULK_BLOB, BULK_INT } kind;
+    uint32_t     len;
+    union {
+        const char  *p;
+        int64_t      i;
+    } v;
+} bulk_cell_t;
+
 bulk_t *bulk_new(void);
 void bulk_free(bulk_t *b);
 
@@ -49,9 +59,18 @@ void bulk_clear(bulk_t *b);
 
 /*
  * Inserts what is queued into a connection; `stmts` are its BULK_TABLES
- * prepared statements, made as they are needed.  An SQLite code; the queue is
- * empty afterwards in any case.
+ * prepared statements, made as they are needed.  An SQLite code.  What is
+ * queued can be looked at until bulk_clear(), which is to follow.
  */
-int bulk_flush(bulk_t *b, sqlite3 *db, sqlite3_stmt **stmts);
+int bulk_insert(bulk_t *b, sqlite3 *db, sqlite3_stmt **stmts);
+
+/* How many rows of a table are queued; the columns of one of them, good until
+ * bulk_clear(). */
+size_t bulk_count(const bulk_t *b, bulk_table_e table);
+const bulk_cell_t *bulk_cells(const bulk_t *b, bulk_table_e table, size_t row);
+/* history_events.seq of the first queued event, once they are inserted. */
+int64_t bulk_first_seq(const bulk_t *b);
+/* How often it was cleared: rows queued before the last time are gone. */
+uint64_t bulk_clears(const bulk_t *b);
 
 #endif /* BULK_H_INCLUDED */

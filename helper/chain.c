@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* of texts from rows that are queued, of one transaction */
+#define CHAIN_KEPT_MAX  (16u * 1024 * 1024)
+
 
 int
 chain_load(chain_t *c, sqlite3 *db)
@@ -101,6 +104,79 @@ chain_note(chain_t *c, chain_kind_e kind, const uint8_t event[16])
 
 
 void
+chain_note_rows(chain_t *c, chain_kind_e kind, const uint8_t event[16],
+    const chain_rows_t *rows, const chain_output_t *o)
+{
+    chain_note_t  *note;
+
+    note = chain_add(c, kind, event);
+
+    if (note) {
+        note->queued = true;
+        note->rows = *rows;
+
+        if (o) {
+            note->output = *o;
+        }
+    }
+}
+
+
+void
+chain_changes(chain_t *c, const uint8_t event[16])
+{
+    char    id[SB_UUID_LEN + 1];
+    size_t  i;
+
+    sb_uuid_text(id, event);
+
+    for (i = c->nnotes; i > c->taken; i--) {
+
+        if (strcmp(c->notes[i - 1].event, id) != 0) {
+            break;
+        }
+
+        if (c->notes[i - 1].kind == CHAIN_END) {
+            c->notes[i - 1].queued = false;
+        }
+    }
+}
+
+
+void
+chain_take(chain_t *c, const bulk_t *bulk)
+{
+    sb_rc_t        rc;
+    chain_note_t  *note;
+
+    c->text.max = CHAIN_KEPT_MAX;
+
+    for ( /* void */ ; c->taken < c->nnotes; c->taken++) {
+        note = &c->notes[c->taken];
+
+        if (!note->queued || note->rows.clears != bulk_clears(bulk)) {
+            continue;
+        }
+
+        note->from = c->text.len;
+
+        rc = chain_rows_text(bulk, note->kind, &note->rows, &note->output,
+                             &c->text);
+
+        /* without room it is read from the file */
+        note->told = rc == SB_OK;
+
+        if (rc == SB_OK) {
+            note->len = c->text.len - note->from;
+
+        } else {
+            c->text.len = note->from;
+        }
+    }
+}
+
+
+void
 chain_note_output(chain_t *c, const uint8_t event[16],
     const chain_output_t *o)
 {
@@ -140,6 +216,8 @@ chain_back(chain_t *c, size_t mark)
     while (c->nnotes > mark) {
         sb_buf_free(&c->notes[--c->nnotes].detail);
     }
+
+    c->taken = c->taken > mark ? mark : c->taken;
 }
 
 
@@ -147,6 +225,7 @@ void
 chain_forget(chain_t *c)
 {
     chain_back(c, 0);
+    sb_buf_free(&c->text);
     c->failed = false;
 }
 
@@ -239,6 +318,8 @@ chain_output_text(chain_t *c, sqlite3 *db, const chain_note_t *note,
         return rc;
     }
 
+    text->len = 0;
+
     return chain_output_detail(text, &note->output, digest) == SB_OK
            ? SQLITE_OK : SQLITE_NOMEM;
 }
@@ -270,6 +351,12 @@ chain_write(chain_t *c, sqlite3 *db, bulk_t *bulk, int64_t records)
     for (i = 0; i < c->nnotes && rc == SQLITE_OK; i++) {
         note = &c->notes[i];
         seq = 0;
+
+        if (note->told) {
+            chain_entry(c, bulk, note, note->rows.seq,
+                        sb_str(c->text.data + note->from, note->len));
+            continue;
+        }
 
         switch (note->kind) {
 

@@ -7,8 +7,9 @@
  *     hash = SHA-256(hash of entry n - 1, seq (8 bytes, big-endian), kind,
  *                    canonical JSON)
  *
- * The JSON of a beginning and of an end is read from the rows as they stand in
- * the file, by those who write the chain and by those who verify it alike.
+ * The JSON of a beginning and of an end is that of the rows as they stand in the
+ * file: those who verify read them there, those who write have them at hand
+ * (chain_rows.c), or read them as well.
  * That of other kinds is kept beside the hash, as `detail`.
  *
  * Entries are noted while rows are written and made in the same transaction,
@@ -19,6 +20,7 @@
 #define CHAIN_H_INCLUDED
 
 #include "bulk.h"
+#include "digest.h"
 
 #define CHAIN_HASH      32
 /* of the JSON of one entry: a request, a result, 1,024 files */
@@ -76,17 +78,45 @@ sb_rc_t chain_output_detail(sb_buf_t *out, const chain_output_t *o,
 sb_rc_t chain_output_read(sb_str_t detail, chain_output_t *o,
     uint8_t digest[CHAIN_HASH]);
 
+/* Parts of these texts: numbers, bytes as their digest and size, and what the
+ * digest takes of a chunk in front of its data. */
+sb_rc_t chain_int(sb_buf_t *out, int64_t v);
+sb_rc_t chain_blob(sb_buf_t *out, const void *p, size_t n);
+void chain_output_chunk(sb_sha256_t *h, const char *stream, int64_t index,
+    int64_t original, const char *created, const char *encoding,
+    sb_str_t data);
+/* "stdout", "stderr" */
+const char *chain_stream_name(int stream);
+
 /* hash of an entry; `hash` may be `before`. */
 void chain_hash(uint8_t hash[CHAIN_HASH], const uint8_t before[CHAIN_HASH],
     int64_t seq, chain_kind_e kind, sb_str_t json);
 
 /* --- writing ------------------------------------------------------------ */
 
+/* Where the rows of a record stand in the queue of the transaction. */
+typedef struct {
+    size_t   event, record, wire;
+    size_t   command;           /* if it has one */
+    bool     has_command;
+    size_t   operation;         /* file_operations, if there are files */
+    size_t   file, nfiles;
+    size_t   chunk, nchunks;    /* of output */
+    size_t   run, nruns;
+    int64_t  seq;               /* number of the record */
+    uint64_t clears;            /* bulk_clears() when the event was queued */
+} chain_rows_t;
+
 typedef struct {
     chain_kind_e    kind;
     char            event[37];
     chain_output_t  output;
     sb_buf_t        detail;
+
+    bool            queued;         /* the rows below tell its content */
+    chain_rows_t    rows;
+    bool            told;           /* they did: it stands in chain_t.text */
+    size_t          from, len;
 } chain_note_t;
 
 /* Part of an open file of the store. */
@@ -96,6 +126,8 @@ typedef struct {
     bool            news;           /* entries since the last head was signed */
     chain_note_t   *notes;          /* of the transaction at hand */
     size_t          nnotes, alloc;
+    size_t          taken;          /* of these, chain_take() has seen */
+    sb_buf_t        text;
     bool            failed;         /* a note had no memory */
     chain_stmts_t   stmts;
 } chain_t;
@@ -109,12 +141,29 @@ void chain_free(chain_t *c);
 void chain_note(chain_t *c, chain_kind_e kind, const uint8_t event[16]);
 void chain_note_output(chain_t *c, const uint8_t event[16],
     const chain_output_t *o);
+/*
+ * The same for a beginning, output or end (`o`: of output, else NULL) whose rows
+ * are all in the queue: chain_take() has its content from there, and nothing is
+ * read back.  chain_changes() says that they will be changed after that: the end
+ * of that event, noted last, is read from the file.
+ */
+void chain_note_rows(chain_t *c, chain_kind_e kind, const uint8_t event[16],
+    const chain_rows_t *rows, const chain_output_t *o);
+void chain_changes(chain_t *c, const uint8_t event[16]);
+/* Behind bulk_insert() and in front of bulk_clear(). */
+void chain_take(chain_t *c, const bulk_t *bulk);
+
 /* CHAIN_NOTE, with canonical JSON of its own. */
 void chain_note_detail(chain_t *c, const uint8_t event[16], sb_str_t detail);
 
 /* How many are noted; chain_back() forgets those noted since (a savepoint). */
 size_t chain_mark(const chain_t *c);
 void chain_back(chain_t *c, size_t mark);
+
+/* The JSON of an entry from rows that were inserted and are still queued, added
+ * to `out`. */
+sb_rc_t chain_rows_text(const bulk_t *b, chain_kind_e kind,
+    const chain_rows_t *rows, const chain_output_t *o, sb_buf_t *out);
 
 /*
  * Makes the entries noted and queues their rows; inside the transaction, behind

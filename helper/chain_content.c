@@ -97,7 +97,22 @@ chain_rc(sb_rc_t rc)
 }
 
 
-static sb_rc_t
+sb_rc_t
+chain_int(sb_buf_t *out, int64_t v)
+{
+    sb_rc_t  rc;
+
+    if (v >= 0) {
+        return sb_buf_add_uint(out, (uint64_t) v);
+    }
+
+    rc = sb_buf_add_c(out, '-');
+
+    return rc == SB_OK ? sb_buf_add_uint(out, 0 - (uint64_t) v) : rc;
+}
+
+
+sb_rc_t
 chain_blob(sb_buf_t *out, const void *p, size_t n)
 {
     char     hex[2 * CHAIN_HASH + 1];
@@ -123,8 +138,7 @@ chain_value(sb_buf_t *out, sqlite3_stmt *st, int i)
                                         (size_t) sqlite3_column_bytes(st, i)));
 
     case SQLITE_INTEGER:
-        return sb_buf_printf(out, "%lld",
-                             (long long) sqlite3_column_int64(st, i));
+        return chain_int(out, sqlite3_column_int64(st, i));
 
     case SQLITE_FLOAT:
         sb_double_text(number, sqlite3_column_double(st, i));
@@ -145,14 +159,24 @@ chain_value(sb_buf_t *out, sqlite3_stmt *st, int i)
 static int
 chain_columns(sb_buf_t *out, sqlite3_stmt *st, int n)
 {
-    int      i;
-    sb_rc_t  rc;
+    int          i;
+    sb_rc_t      rc;
+    const char  *name;
 
     rc = sb_buf_add_c(out, '{');
 
     for (i = 0; rc == SB_OK && i < n; i++) {
-        rc = sb_buf_printf(out, "%s\"%s\":", i ? "," : "",
-                           sqlite3_column_name(st, i));
+        name = sqlite3_column_name(st, i);
+        rc = i ? sb_buf_add_str(out, sb_lit(",\"")) : sb_buf_add_c(out, '"');
+
+        if (rc == SB_OK) {
+            rc = sb_buf_add(out, name, strlen(name));
+        }
+
+        if (rc == SB_OK) {
+            rc = sb_buf_add_str(out, sb_lit("\":"));
+        }
+
         if (rc == SB_OK) {
             rc = chain_value(out, st, i);
         }
@@ -448,12 +472,32 @@ chain_content(sqlite3 *db, chain_stmts_t *s, chain_kind_e kind,
 
 /* --- output ------------------------------------------------------------- */
 
+const char *
+chain_stream_name(int stream)
+{
+    return chain_streams[stream];
+}
+
+
+void
+chain_output_chunk(sb_sha256_t *h, const char *stream, int64_t index,
+    int64_t original, const char *created, const char *encoding, sb_str_t data)
+{
+    char  head[128];
+
+    (void) snprintf(head, sizeof(head), "%s %lld %d %lld %.40s %.16s\n",
+                    stream, (long long) index, (int) data.len,
+                    (long long) original, created, encoding);
+    sb_sha256_add(h, head, strlen(head));
+    sb_sha256_add(h, data.data, data.len);
+}
+
+
 static int
 chain_output_chunks(sqlite3 *db, chain_stmts_t *s, const char *event,
     const chain_output_t *o, sb_sha256_t *h)
 {
     int            rc, i;
-    char           head[128];
     int64_t        next;
     sqlite3_stmt  *st;
 
@@ -482,15 +526,12 @@ chain_output_chunks(sqlite3 *db, chain_stmts_t *s, const char *event,
                 break;
             }
 
-            (void) snprintf(head, sizeof(head), "%s %lld %d %lld %.40s %.16s\n",
-                            chain_streams[i], (long long) next,
-                            sqlite3_column_bytes(st, 2),
-                            (long long) sqlite3_column_int64(st, 4),
-                            sqlite3_column_text(st, 1),
-                            sqlite3_column_text(st, 3));
-            sb_sha256_add(h, head, strlen(head));
-            sb_sha256_add(h, sqlite3_column_blob(st, 2),
-                          (size_t) sqlite3_column_bytes(st, 2));
+            chain_output_chunk(h, chain_streams[i], next,
+                               sqlite3_column_int64(st, 4),
+                               (const char *) sqlite3_column_text(st, 1),
+                               (const char *) sqlite3_column_text(st, 3),
+                               sb_str(sqlite3_column_blob(st, 2),
+                                      (size_t) sqlite3_column_bytes(st, 2)));
         }
 
         (void) sqlite3_reset(st);
@@ -594,7 +635,6 @@ chain_output_detail(sb_buf_t *out, const chain_output_t *o,
     char  hex[2 * CHAIN_HASH + 1];
 
     sb_hex(hex, digest, CHAIN_HASH);
-    out->len = 0;
 
     return sb_buf_printf(out, "{\"runs\":[%lld,%lld],\"sha256\":\"%s\","
                          "\"stderr\":[%lld,%lld],\"stdout\":[%lld,%lld]}",

@@ -170,12 +170,16 @@ rows_bulk_int(bulk_t *b, const facts_t *t, uint16_t tag)
 
 static void
 rows_insert_event(store_db_t *db, rows_op_t *op, const facts_t *t,
-    const rows_record_t *begin, const rows_end_t *end)
+    const rows_record_t *begin, const rows_end_t *end, chain_rows_t *rows)
 {
     bulk_t    *b;
     sb_str_t   v;
 
     b = db->bulk;
+    rows->event = bulk_count(b, BULK_EVENT);
+    rows->record = bulk_count(b, BULK_RECORD);
+    rows->seq = db->next_seq;
+    rows->clears = bulk_clears(b);
 
     bulk_row(b, BULK_EVENT);
     bulk_id(b, op->id);
@@ -213,13 +217,13 @@ rows_insert_event(store_db_t *db, rows_op_t *op, const facts_t *t,
     op->started = (end == NULL);
 
     rows_record(db, op->id, begin->r.cursor);
-    chain_note(&db->chain, CHAIN_BEGIN, op->id);
+    chain_note_rows(&db->chain, CHAIN_BEGIN, op->id, rows, NULL);
 }
 
 
 static void
 rows_insert_wire(store_db_t *db, rows_op_t *op, const facts_t *t,
-    bool foldable)
+    bool foldable, chain_rows_t *rows)
 {
     bulk_t    *b;
     unsigned   i;
@@ -234,6 +238,7 @@ rows_insert_wire(store_db_t *db, rows_op_t *op, const facts_t *t,
     };
 
     b = db->bulk;
+    rows->wire = bulk_count(b, BULK_WIRE);
 
     bulk_row(b, BULK_WIRE);
     bulk_id(b, op->id);
@@ -378,6 +383,7 @@ rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
     int                   rc;
     bool                  foldable, was_pending;
     rows_end_t            end;
+    chain_rows_t          rows;
     store_fold_t          key, *f;
     const rows_record_t  *r;
 
@@ -443,9 +449,10 @@ rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
         }
     }
 
-    rows_insert_event(db, op, t, begin, last ? &end : NULL);
-    rows_insert_wire(db, op, t, foldable);
-    rows_insert_side(db, op, t, last ? &end : NULL);
+    memset(&rows, 0, sizeof(rows));
+    rows_insert_event(db, op, t, begin, last ? &end : NULL, &rows);
+    rows_insert_wire(db, op, t, foldable, &rows);
+    rows_insert_side(db, op, t, last ? &end : NULL, &rows);
 
     rc = SQLITE_OK;
 
@@ -456,7 +463,7 @@ rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
     rows_created(db, op->id, rows_begun(begin));
 
     if (rc == SQLITE_OK) {
-        rc = rows_output(db, op, first);
+        rc = rows_output(db, op, first, &rows);
     }
 
     if (rc == SQLITE_OK && facts_has(t, SB_T_DETACHED) && last == NULL) {
@@ -464,7 +471,7 @@ rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
     }
 
     if (rc == SQLITE_OK && last) {
-        rc = rows_completed(db, op, &end);
+        rc = rows_completed(db, op, &end, &rows);
     }
 
     if (rc == SQLITE_OK) {
@@ -493,7 +500,7 @@ rows_write_more(store_db_t *db, rows_op_t *op, const facts_t *t,
 
     rows_try(rc, rows_update_event(db, op, t));
     rows_try(rc, rows_wire(db, op, t));
-    rows_try(rc, rows_output(db, op, first));
+    rows_try(rc, rows_output(db, op, first, NULL));
 
     memset(&end, 0, sizeof(end));
 
@@ -517,7 +524,7 @@ rows_write_more(store_db_t *db, rows_op_t *op, const facts_t *t,
         rc = rows_end_write(db, op, &end);
 
         if (rc == SQLITE_OK) {
-            rc = rows_completed(db, op, &end);
+            rc = rows_completed(db, op, &end, NULL);
         }
 
         sb_uuid_text(id, op->id);

@@ -113,7 +113,9 @@ bool rows_recorded(store_db_t *db, const uint8_t id[16]);
 /* Gives an event the next seq. */
 void rows_record(store_db_t *db, const uint8_t id[16], uint64_t cursor);
 
-/* Output frames of the list -> chunks, runs and one change row. */
-int rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first);
+/* Output frames of the list -> chunks, runs and one change row; `rows` tells the
+ * chain where those of the record are queued, NULL when they are in the file. */
+int rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first,
+    chain_rows_t *rows);
 
 #endif /* ROWS_H_INCLUDED */

@@ -369,7 +369,8 @@ rows_end_write(store_db_t *db, rows_op_t *op, const rows_end_t *end)
 
 
 int
-rows_completed(store_db_t *db, rows_op_t *op, const rows_end_t *end)
+rows_completed(store_db_t *db, rows_op_t *op, const rows_end_t *end,
+    const chain_rows_t *rows)
 {
     int            rc;
     char           id[SB_UUID_LEN + 1], text[SB_UUID_LEN + 32];
@@ -392,7 +393,13 @@ rows_completed(store_db_t *db, rows_op_t *op, const rows_end_t *end)
                     end->status_text);
 
     rows_change(db, text, op->id, "completed", end->at_us);
-    chain_note(&db->chain, CHAIN_END, op->id);
+
+    if (rows) {
+        chain_note_rows(&db->chain, CHAIN_END, op->id, rows, NULL);
+
+    } else {
+        chain_note(&db->chain, CHAIN_END, op->id);
+    }
 
     return SQLITE_OK;
 }

@@ -53,13 +53,14 @@ void rows_end_free(rows_end_t *end);
 
 /* Ends the event's row, once. */
 int rows_end_write(store_db_t *db, rows_op_t *op, const rows_end_t *end);
-/* Its change row, and that of a detached command. */
-int rows_completed(store_db_t *db, rows_op_t *op, const rows_end_t *end);
+/* Its change row, and that of a detached command; `rows` as in rows_output(). */
+int rows_completed(store_db_t *db, rows_op_t *op, const rows_end_t *end,
+    const chain_rows_t *rows);
 
 /* Command and file rows, of a new event and of one that is in the file; `end`
- * may be NULL. */
+ * may be NULL.  `rows` is told where they are queued. */
 void rows_insert_side(store_db_t *db, rows_op_t *op, const facts_t *t,
-    const rows_end_t *end);
+    const rows_end_t *end, chain_rows_t *rows);
 int rows_side(store_db_t *db, rows_op_t *op, const facts_t *t,
     const rows_end_t *end);
 

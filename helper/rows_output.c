@@ -420,7 +420,8 @@ rows_output_unkept(store_db_t *db, rows_op_t *op, const rows_record_t *first)
 
 
 int
-rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
+rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first,
+    chain_rows_t *rows)
 {
     int                   rc, i;
     rows_out_t           *o;
@@ -444,6 +445,11 @@ rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
             o = malloc(sizeof(rows_out_t));
             if (o == NULL) {
                 return SQLITE_NOMEM;
+            }
+
+            if (rows) {
+                rows->chunk = bulk_count(db->bulk, BULK_CHUNK);
+                rows->run = bulk_count(db->bulk, BULK_RUN);
             }
 
             o->db = db;
@@ -489,7 +495,14 @@ rows_output(store_db_t *db, rows_op_t *op, const rows_record_t *first)
             made.last[i] = op->chunk[i] - 1;
         }
 
-        chain_note_output(&db->chain, op->id, &made);
+        if (rows) {
+            rows->nchunks = bulk_count(db->bulk, BULK_CHUNK) - rows->chunk;
+            rows->nruns = bulk_count(db->bulk, BULK_RUN) - rows->run;
+            chain_note_rows(&db->chain, CHAIN_OUTPUT, op->id, rows, &made);
+
+        } else {
+            chain_note_output(&db->chain, op->id, &made);
+        }
     }
 
     if (rc == SQLITE_OK) {

@@ -135,7 +135,7 @@ rows_bind_file(sqlite3_stmt *st, const facts_file_t *f)
 
 static void
 rows_insert_command(store_db_t *db, rows_op_t *op, const facts_t *t,
-    const rows_end_t *end)
+    const rows_end_t *end, chain_rows_t *rows)
 {
     bulk_t         *b;
     sb_str_t        v;
@@ -150,6 +150,8 @@ rows_insert_command(store_db_t *db, rows_op_t *op, const facts_t *t,
     }
 
     b = db->bulk;
+    rows->command = bulk_count(b, BULK_COMMAND);
+    rows->has_command = true;
 
     bulk_row(b, BULK_COMMAND);
     bulk_id(b, op->id);
@@ -214,7 +216,7 @@ rows_insert_file(store_db_t *db, rows_op_t *op, const facts_file_t *f)
 
 void
 rows_insert_side(store_db_t *db, rows_op_t *op, const facts_t *t,
-    const rows_end_t *end)
+    const rows_end_t *end, chain_rows_t *rows)
 {
     bool           done;
     char           hash[65];
@@ -222,7 +224,7 @@ rows_insert_side(store_db_t *db, rows_op_t *op, const facts_t *t,
     bulk_t        *b;
     facts_file_t  *f;
 
-    rows_insert_command(db, op, t, end);
+    rows_insert_command(db, op, t, end, rows);
 
     if (t->nfiles == 0) {
         return;
@@ -239,6 +241,10 @@ rows_insert_side(store_db_t *db, rows_op_t *op, const facts_t *t,
         f->size = facts_int(t, SB_T_BYTES_OUT, f->size);
         f->sha256 = t->v[SB_T_SHA256];
     }
+
+    rows->operation = bulk_count(b, BULK_FILE_OPERATION);
+    rows->file = bulk_count(b, BULK_FILE);
+    rows->nfiles = t->nfiles;
 
     bulk_row(b, BULK_FILE_OPERATION);
     bulk_id(b, op->id);

@@ -675,7 +675,17 @@ store_begin(store_db_t *db)
 int
 store_flush(store_db_t *db)
 {
-    return bulk_flush(db->bulk, db->db, db->bulk_stmts);
+    int  rc;
+
+    rc = bulk_insert(db->bulk, db->db, db->bulk_stmts);
+
+    if (rc == SQLITE_OK) {
+        chain_take(&db->chain, db->bulk);
+    }
+
+    bulk_clear(db->bulk);
+
+    return rc;
 }
 
 

@@ -853,7 +853,9 @@ versions_end(store_db_t *db, rows_op_t *op, const facts_t *t,
         return SQLITE_OK;
     }
 
-    /* rows of this transaction have to be seen */
+    /* rows of this transaction have to be seen, those of this operation then
+     * change */
+    chain_changes(&db->chain, op->id);
     rc = store_flush(db);
 
     if (rc == SQLITE_OK) {
