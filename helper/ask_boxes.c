@@ -41,12 +41,7 @@ struct ask_boxes_s {
     uint64_t          round;
     bool              full;         /* there are more than ASK_BOXES */
 
-    ask_box_t        *listed;       /* by id */
-    size_t            nlisted;
-    ask_listed_e      how;
-    uint64_t          listed_us;    /* when it was asked for */
-    bool              asking;
-    uint64_t          asked_us;     /* 0: never */
+    ask_listed_t     *listed;
 };
 
 
@@ -59,36 +54,15 @@ ask_boxes_new(void)
 
     if (b) {
         pthread_mutex_init(&b->lock, NULL);
+        b->listed = ask_listed_new();
+
+        if (b->listed == NULL) {
+            ask_boxes_free(b);
+            b = NULL;
+        }
     }
 
     return b;
-}
-
-
-static void
-boxes_clear(ask_box_t *box)
-{
-    free(box->id);
-    free(box->name);
-    free(box->state);
-    free(box->image);
-    free(box->created);
-    free(box->expires);
-    free(box->last);
-    memset(box, 0, sizeof(ask_box_t));
-}
-
-
-static void
-boxes_clear_all(ask_box_t *boxes, size_t n)
-{
-    size_t  i;
-
-    for (i = 0; i < n; i++) {
-        boxes_clear(&boxes[i]);
-    }
-
-    free(boxes);
 }
 
 
@@ -102,12 +76,12 @@ ask_boxes_free(ask_boxes_t *b)
     }
 
     for (i = 0; i < b->n; i++) {
-        boxes_clear(&b->files[i]->box);
+        ask_box_clear(&b->files[i]->box);
         free(b->files[i]);
     }
 
     free(b->files);
-    boxes_clear_all(b->listed, b->nlisted);
+    ask_listed_free(b->listed);
     pthread_mutex_destroy(&b->lock);
     free(b);
 }
@@ -126,13 +100,6 @@ ask_box_dir(char dir[STORE_DIR_LEN], sb_str_t id)
 
 
 /* --- history files ---------------------------------------------------------------- */
-
-static char *
-boxes_text(sb_str_t text)
-{
-    return text.len ? strndup(text.data, text.len) : NULL;
-}
-
 
 static bool
 boxes_trace(const char *path, boxes_trace_t *t)
@@ -194,7 +161,7 @@ boxes_value(sqlite3 *db, const char *sql, history_error_t *err)
         return NULL;
     }
 
-    text = history_step(stmt, err) == 1 ? boxes_text(history_column(stmt, 0))
+    text = history_step(stmt, err) == 1 ? ask_box_text(history_column(stmt, 0))
                                         : NULL;
     sqlite3_finalize(stmt);
 
@@ -254,7 +221,7 @@ boxes_image(sqlite3 *db, ask_box_t *box, history_error_t *err)
     image.max = 4096;
 
     if (history_record_image(&image, sb_str(request, strlen(request)))) {
-        box->image = boxes_text(sb_str(image.data, image.len));
+        box->image = ask_box_text(sb_str(image.data, image.len));
     }
 
     sb_buf_free(&image);
@@ -408,7 +375,7 @@ boxes_sweep(ask_boxes_t *b, uint64_t round)
     for (i = 0; i < b->n; i++) {
 
         if (b->files[i]->round < round) {
-            boxes_clear(&b->files[i]->box);
+            ask_box_clear(&b->files[i]->box);
             free(b->files[i]);
             continue;
         }
@@ -464,14 +431,14 @@ boxes_visit(api_t *api, const char *dir, uint64_t round, bool late)
     e = boxes_entry(b, dir);
 
     if (e) {
-        boxes_clear(&e->box);
+        ask_box_clear(&e->box);
         e->box = box;
         e->trace = t;
         e->read = true;
         e->trusted = trusted;
 
     } else {
-        boxes_clear(&box);
+        ask_box_clear(&box);
     }
 
     pthread_mutex_unlock(&b->lock);
@@ -554,299 +521,87 @@ ask_box_id(api_t *api, const char *dir, char *id, size_t size)
     if (!found) {
         boxes_look(api, dir, &box);
         (void) snprintf(id, size, "%s", box.id ? box.id : dir);
-        boxes_clear(&box);
+        ask_box_clear(&box);
     }
 
     return id;
 }
 
 
-/* --- upstream's list -------------------------------------------------------------- */
-
-static int
-boxes_by_id(const void *one, const void *two)
-{
-    const ask_box_t  *a = one, *b = two;
-
-    return strcmp(a->id, b->id);
-}
-
-
-/* What upstream says of one sandbox. */
-static bool
-boxes_listed_one(ask_box_t *box, const sb_jv_t *v)
-{
-    sb_str_t        name, image;
-    const sb_jv_t  *m;
-
-    memset(box, 0, sizeof(ask_box_t));
-    box->upstream = true;
-    box->id = boxes_text(sb_jv_str(v, "id"));
-
-    if (box->id == NULL) {
-        return false;
-    }
-
-    m = sb_jv_get(v, "metadata");
-    name = sb_jv_str(m, "agent_sandbox.name");
-
-    if (name.len == 0) {
-        name = sb_jv_str(m, "sandbox_name");
-    }
-
-    m = sb_jv_get(v, "image");
-    image = m && m->kind == SB_JSON_STRING ? m->text : sb_jv_str(m, "uri");
-
-    box->name = boxes_text(name);
-    box->image = boxes_text(image);
-    box->state = boxes_text(sb_jv_str(sb_jv_get(v, "status"), "state"));
-    box->created = boxes_text(sb_jv_str(v, "createdAt"));
-    box->expires = boxes_text(sb_jv_str(v, "expiresAt"));
-
-    return true;
-}
-
-
-/* A page of the list; its sandboxes are added.  *more: there are others. */
-static ask_listed_e
-boxes_listed_page(sb_str_t text, ask_box_t **boxes, size_t *n, bool *more)
-{
-    ask_box_t        *grown;
-    sb_jdoc_t        *doc;
-    ask_listed_e      how;
-    const sb_jv_t    *items, *v;
-    sb_json_limits_t  limits;
-
-    *more = false;
-    limits.max_depth = 64;
-    limits.max_bytes = FETCH_BODY_MAX;
-    doc = sb_jdoc_parse(text, &limits, NULL);
-    items = doc ? sb_jv_get(sb_jdoc_root(doc), "items") : NULL;
-
-    if (items == NULL || items->kind != SB_JSON_OPEN_ARRAY) {
-        sb_jdoc_free(doc);
-        return ASK_LISTED_FAILED;
-    }
-
-    how = ASK_LISTED_OK;
-
-    for (v = items->child; v; v = v->next) {
-
-        if (*n == ASK_BOXES) {
-            how = ASK_LISTED_PART;
-            break;
-        }
-
-        grown = realloc(*boxes, (*n + 1) * sizeof(ask_box_t));
-
-        if (grown == NULL) {
-            how = ASK_LISTED_PART;
-            break;
-        }
-
-        *boxes = grown;
-
-        if (boxes_listed_one(&grown[*n], v)) {
-            (*n)++;
-        }
-    }
-
-    v = sb_jv_get(sb_jv_get(sb_jdoc_root(doc), "pagination"), "hasNextPage");
-    *more = how == ASK_LISTED_OK && items->child && v
-            && v->kind == SB_JSON_TRUE;
-
-    sb_jdoc_free(doc);
-
-    return how;
-}
-
-
-/* Asks for the list, page by page; a first page that is too large is asked for
- * again, smaller. */
-static ask_listed_e
-boxes_listed_ask(api_t *api, ask_box_t **boxes, size_t *n)
-{
-    int             len;
-    bool            more;
-    char            target[64];
-    unsigned        page, size, asked;
-    uint64_t        until;
-    ask_listed_e    how;
-    fetch_answer_t  a;
-
-    until = sb_mono_us() + 2 * ASK_LISTED_MS * 1000u;
-    size = 50;
-    page = 1;
-
-    for (asked = 0; asked < ASK_LISTED_PAGES; asked++) {
-        len = snprintf(target, sizeof(target), "/v1/sandboxes?page=%u"
-                       "&pageSize=%u", page, size);
-
-        if (sb_mono_us() > until
-            || fetch_wait(api->fetch, sb_str(target, (size_t) len),
-                          ASK_LISTED_MS, &a) != SB_OK)
-        {
-            return *n ? ASK_LISTED_PART : ASK_LISTED_FAILED;
-        }
-
-        how = ASK_LISTED_FAILED;
-        more = false;
-
-        if (a.status == 200) {
-            how = boxes_listed_page(sb_str(a.body.data, a.body.len), boxes, n,
-                                    &more);
-        }
-
-        sb_buf_free(&a.body);
-
-        if (how == ASK_LISTED_FAILED && a.status != 200 && a.status != 0) {
-            return *n ? ASK_LISTED_PART : how;
-        }
-
-        if (how == ASK_LISTED_FAILED) {
-
-            if (page != 1 || size <= 1) {
-                return *n ? ASK_LISTED_PART : how;
-            }
-
-            size /= 7;
-            size = size ? size : 1;
-            continue;
-        }
-
-        if (!more) {
-            return how;
-        }
-
-        page++;
-    }
-
-    return ASK_LISTED_PART;
-}
-
-
-void
-ask_boxes_listed(api_t *api)
-{
-    bool           ask;
-    size_t         n;
-    uint64_t       now;
-    ask_box_t     *boxes;
-    ask_boxes_t   *b;
-    ask_listed_e   how;
-
-    b = api->boxes;
-    now = sb_now_us();
-
-    pthread_mutex_lock(&b->lock);
-    ask = api->fetch && !b->asking
-          && (b->asked_us == 0 || now < b->asked_us
-              || now - b->asked_us >= ASK_LISTED_US);
-    b->asking = b->asking || ask;
-    pthread_mutex_unlock(&b->lock);
-
-    if (!ask) {
-        return;
-    }
-
-    boxes = NULL;
-    n = 0;
-    how = boxes_listed_ask(api, &boxes, &n);
-
-    if (n) {
-        qsort(boxes, n, sizeof(ask_box_t), boxes_by_id);
-    }
-
-    pthread_mutex_lock(&b->lock);
-
-    b->asking = false;
-    b->asked_us = sb_now_us();
-    b->how = how;
-
-    if (how != ASK_LISTED_FAILED) {
-        b->listed_us = now;
-        boxes_clear_all(b->listed, b->nlisted);
-        b->listed = boxes;
-        b->nlisted = n;
-        boxes = NULL;
-        n = 0;
-    }
-
-    pthread_mutex_unlock(&b->lock);
-
-    boxes_clear_all(boxes, n);
-}
-
-
-static const ask_box_t *
-boxes_listed_find(const ask_boxes_t *b, const char *id)
-{
-    ask_box_t  key;
-
-    if (b->nlisted == 0) {
-        return NULL;
-    }
-
-    key.id = (char *) id;
-
-    return bsearch(&key, b->listed, b->nlisted, sizeof(ask_box_t), boxes_by_id);
-}
-
+/* --- with upstream's list -------------------------------------------------------- */
 
 bool
-ask_box_exists(api_t *api, const char *dir, sb_str_t id)
+ask_boxes_listed(ask_question_t *q, ask_listed_wait_t *w)
 {
-    bool         found;
-    char         path[1024], name[512];
-    struct stat  st;
+    api_t  *api;
+
+    api = q->context;
+
+    return ask_listed(api->boxes->listed, api->fetch, q, w);
+}
+
+
+int
+ask_box_exists(ask_question_t *q, ask_listed_wait_t *w, const char *dir,
+    sb_str_t id)
+{
+    bool                      found;
+    char                      path[1024], name[512];
+    api_t                    *api;
+    struct stat               st;
+    const ask_listed_view_t  *view;
+
+    api = q->context;
 
     if (store_dir_path(path, sizeof(path), readers_base(api->readers), dir)
         && stat(path, &st) == 0)
     {
-        return true;
+        return 1;
     }
 
     if (id.len >= sizeof(name)) {
-        return false;
+        return 0;
+    }
+
+    if (!ask_boxes_listed(q, w)) {
+        return -1;
     }
 
     memcpy(name, id.data, id.len);
     name[id.len] = '\0';
-    ask_boxes_listed(api);
 
-    pthread_mutex_lock(&api->boxes->lock);
-    found = boxes_listed_find(api->boxes, name) != NULL;
-    pthread_mutex_unlock(&api->boxes->lock);
+    view = ask_listed_hold(api->boxes->listed);
+    found = ask_listed_find(view, name) != NULL;
+    ask_listed_release(api->boxes->listed);
 
     return found;
 }
 
 
-/* --- both ------------------------------------------------------------------------- */
-
 /* Was it made at about the time of upstream's list, or later?  Then that it is
  * not there tells nothing. */
 static bool
-boxes_younger(const ask_boxes_t *b, const ask_box_t *box)
+boxes_younger(const ask_listed_view_t *view, const ask_box_t *box)
 {
     uint64_t  us;
 
     return box->created
            && sb_time_parse(&us, sb_str(box->created, strlen(box->created)))
               == SB_OK
-           && us + ASK_LISTED_US > b->listed_us;
+           && us + ASK_LISTED_US > view->asked_us;
 }
 
 
 /* One with a history, and what upstream says of it today. */
 static void
-boxes_join(const ask_boxes_t *b, const boxes_entry_t *e, ask_box_t *box)
+boxes_join(const ask_listed_view_t *view, const boxes_entry_t *e,
+    ask_box_t *box)
 {
     static char       deleted[] = "Deleted";
     const ask_box_t  *u;
 
     *box = e->box;
-    u = boxes_listed_find(b, box->id);
+    u = ask_listed_find(view, box->id);
 
     if (u) {
         box->upstream = true;
@@ -856,7 +611,7 @@ boxes_join(const ask_boxes_t *b, const boxes_entry_t *e, ask_box_t *box)
         box->expires = u->expires;
         box->created = u->created ? u->created : box->created;
 
-    } else if ((b->how == ASK_LISTED_OK && !boxes_younger(b, box))
+    } else if ((view->how == ASK_LISTED_OK && !boxes_younger(view, box))
                || box->deleted
                || (box->state && strcmp(box->state, "gone") == 0))
     {
@@ -868,18 +623,20 @@ boxes_join(const ask_boxes_t *b, const boxes_entry_t *e, ask_box_t *box)
 ask_listed_e
 ask_boxes_each(api_t *api, ask_box_pt each, void *data, bool *complete)
 {
-    size_t         i;
-    bool          *has;
-    ask_box_t      box;
-    ask_boxes_t   *b;
-    ask_listed_e   how;
-    const ask_box_t  *u;
+    size_t                    i;
+    bool                     *has;
+    ask_box_t                 box;
+    ask_boxes_t              *b;
+    ask_listed_e              how;
+    const ask_box_t          *u;
+    const ask_listed_view_t  *view;
 
     b = api->boxes;
 
     pthread_mutex_lock(&b->lock);
+    view = ask_listed_hold(b->listed);
 
-    has = calloc(b->nlisted + 1, sizeof(bool));
+    has = calloc(view->n + 1, sizeof(bool));
     *complete = has && !b->full;
 
     for (i = 0; has && i < b->n; i++) {
@@ -893,24 +650,25 @@ ask_boxes_each(api_t *api, ask_box_pt each, void *data, bool *complete)
             continue;
         }
 
-        boxes_join(b, b->files[i], &box);
-        u = boxes_listed_find(b, box.id);
+        boxes_join(view, b->files[i], &box);
+        u = ask_listed_find(view, box.id);
 
         if (u) {
-            has[u - b->listed] = true;
+            has[u - view->boxes] = true;
         }
 
         each(data, &box);
     }
 
-    for (i = 0; has && i < b->nlisted; i++) {
+    for (i = 0; has && i < view->n; i++) {
         if (!has[i]) {
-            each(data, &b->listed[i]);
+            each(data, &view->boxes[i]);
         }
     }
 
     free(has);
-    how = b->how;
+    how = view->how;
+    ask_listed_release(b->listed);
     pthread_mutex_unlock(&b->lock);
 
     return how;

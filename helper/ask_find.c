@@ -108,9 +108,10 @@ ask_op_find(ask_question_t *q, bool of_one, ask_find_param_pt param)
 
     if (of_one) {
         ask_box_dir(s->dir, q->args[0]);
+        rc = ask_box_exists(q, &s->listed, s->dir, q->args[0]);
 
-        if (!ask_box_exists(api, s->dir, q->args[0])) {
-            ask_find_answer(s, ask_no_sandbox(q));
+        if (rc != 1) {
+            ask_find_answer(s, rc == 0 ? ask_no_sandbox(q) : ASK_AGAIN);
             return s;
         }
 

@@ -4,7 +4,7 @@
 #define ASK_FIND_H_INCLUDED
 
 #include "ask_args.h"
-#include "api.h"
+#include "ask_listed.h"
 
 typedef struct ask_find_s  ask_find_t;
 
@@ -12,18 +12,19 @@ typedef struct ask_find_s  ask_find_t;
 typedef bool (*ask_find_param_pt)(ask_find_t *s, const ask_param_t *p);
 
 struct ask_find_s {
-    ask_args_t    args;
-    api_wait_t    wait;
-    char          dir[STORE_DIR_LEN];
-    char          id[129];
-    bool          found;
+    ask_args_t          args;
+    api_wait_t          wait;
+    ask_listed_wait_t   listed;
+    char                dir[STORE_DIR_LEN];
+    char                id[129];
+    bool                found;
 
-    bool          answered;         /* return `rc` */
-    ask_rc_e      rc;
+    bool                answered;       /* return `rc` */
+    ask_rc_e            rc;
 
     /* of the handler; freed with it */
-    void         *own;
-    void        (*free_own)(void *own);
+    void               *own;
+    void              (*free_own)(void *own);
 };
 
 /*

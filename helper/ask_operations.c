@@ -17,6 +17,7 @@
 typedef struct {
     ask_args_t         args;
     api_wait_t         wait;
+    ask_listed_wait_t  listed;
     history_filter_t   filter;
     index_question_t   ask;
     bool               facets;
@@ -424,6 +425,7 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
 static ask_rc_e
 ask_list(ask_question_t *q, bool of_one)
 {
+    int          rc;
     api_t       *api;
     ask_list_t  *s;
 
@@ -463,8 +465,10 @@ ask_list(ask_question_t *q, bool of_one)
         return ASK_AGAIN;
     }
 
-    if (of_one && !ask_box_exists(api, s->dir, q->args[0])) {
-        return ask_no_sandbox(q);
+    rc = of_one ? ask_box_exists(q, &s->listed, s->dir, q->args[0]) : 1;
+
+    if (rc != 1) {
+        return rc == 0 ? ask_no_sandbox(q) : ASK_AGAIN;
     }
 
     return ask_list_answer(q, s);

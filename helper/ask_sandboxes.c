@@ -23,18 +23,19 @@ typedef struct {
 } ask_found_t;
 
 typedef struct {
-    ask_args_t      args;
-    api_wait_t      wait;
-    uint64_t        until_us;
-    int64_t         limit;
-    const char     *state;
-    const char     *q;
-    const char     *after;
+    ask_args_t          args;
+    api_wait_t          wait;
+    ask_listed_wait_t   listed;
+    uint64_t            until_us;
+    int64_t             limit;
+    const char         *state;
+    const char         *q;
+    const char         *after;
 
-    history_out_t   text;           /* JSON of those found */
-    ask_found_t    *found;
-    size_t          n, cap;
-    bool            short_of_memory;
+    history_out_t       text;       /* JSON of those found */
+    ask_found_t        *found;
+    size_t              n, cap;
+    bool                short_of_memory;
 } ask_sandboxes_t;
 
 
@@ -326,11 +327,14 @@ ask_sandboxes(ask_question_t *q)
         return ASK_AGAIN;
     }
 
+    if (s->until_us == 0 && !ask_boxes_listed(q, &s->listed)) {
+        return ASK_AGAIN;
+    }
+
     now = sb_now_us();
 
     if (s->until_us == 0) {
         s->until_us = now + ASK_BOXES_ALL_MS * 1000u;
-        ask_boxes_listed(api);
     }
 
     /* others have their turn in between */

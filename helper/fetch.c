@@ -513,6 +513,58 @@ fetch_take(fetch_t *f, fetch_answer_t *a)
 }
 
 
+fetch_job_t *
+fetch_open(fetch_t *f, sb_str_t target)
+{
+    sb_rc_t       rc;
+    fetch_job_t  *job;
+
+    job = fetch_queue(f, target, true, &rc);
+
+    if (job) {
+        fetch_push(f, job);
+        pthread_mutex_unlock(&f->lock);
+    }
+
+    return job;
+}
+
+
+bool
+fetch_done(fetch_t *f, fetch_job_t *job, fetch_answer_t *a)
+{
+    bool  done;
+
+    pthread_mutex_lock(&f->lock);
+    done = job->done;
+    pthread_mutex_unlock(&f->lock);
+
+    if (done) {
+        *a = job->answer;
+        free(job->target);
+        free(job);
+    }
+
+    return done;
+}
+
+
+void
+fetch_drop(fetch_t *f, fetch_job_t *job)
+{
+    bool  done;
+
+    pthread_mutex_lock(&f->lock);
+    done = job->done;
+    job->abandoned = true;
+    pthread_mutex_unlock(&f->lock);
+
+    if (done) {
+        fetch_job_free(job);
+    }
+}
+
+
 sb_rc_t
 fetch_wait(fetch_t *f, sb_str_t target, unsigned wait_ms, fetch_answer_t *a)
 {
@@ -543,17 +595,13 @@ fetch_wait(fetch_t *f, sb_str_t target, unsigned wait_ms, fetch_answer_t *a)
         timed = pthread_cond_timedwait(&f->ready, &f->lock, &until);
     }
 
-    if (!job->done) {
-        job->abandoned = true;
-        pthread_mutex_unlock(&f->lock);
-        return SB_AGAIN;
-    }
-
     pthread_mutex_unlock(&f->lock);
 
-    *a = job->answer;
-    free(job->target);
-    free(job);
+    if (fetch_done(f, job, a)) {
+        return SB_OK;
+    }
 
-    return SB_OK;
+    fetch_drop(f, job);
+
+    return SB_AGAIN;
 }

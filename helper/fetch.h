@@ -12,7 +12,8 @@
 #define FETCH_BODY_MAX   (64 * 1024)
 #define FETCH_TIMEOUT_S  5
 
-typedef struct fetch_s  fetch_t;
+typedef struct fetch_s      fetch_t;
+typedef struct fetch_job_s  fetch_job_t;
 
 typedef struct {
     uint64_t  conn;         /* whose it is: numbers of the asker */
@@ -35,6 +36,13 @@ sb_rc_t fetch_ask(fetch_t *f, sb_str_t target, uint64_t conn, uint64_t seq);
 
 /* Takes one answer; false when there is none.  The caller frees body. */
 bool fetch_take(fetch_t *f, fetch_answer_t *a);
+
+/* Asks; NULL: not possible now.  The job ends with a fetch_done() that says
+ * true, or with fetch_drop(), before fetch_stop(). */
+fetch_job_t *fetch_open(fetch_t *f, sb_str_t target);
+/* True: there is the answer (the caller frees its body). */
+bool fetch_done(fetch_t *f, fetch_job_t *job, fetch_answer_t *a);
+void fetch_drop(fetch_t *f, fetch_job_t *job);
 
 /* Asks and waits, at most wait_ms.  SB_OK: answer filled (caller frees body);
  * SB_AGAIN: not in time. */

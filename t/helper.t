@@ -594,6 +594,53 @@ ok(!-e $p->{socket}, 'the socket is gone');
 }
 
 
+# No thread waits for upstream: here there is only one for all questions.
+
+{
+    my $q = place();
+    my $http = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 16,
+                                     LocalPort => 0) or die "no port: $!\n";
+    start($q, '--upstream=http://127.0.0.1:' . $http->sockport,
+          '--question-threads', 1);
+
+    my $bulk = worker($q, 5, 'bulk');
+    my $ask = sub {
+        my ($seq, $path) = @_;
+        $bulk->send(frame('ASK', $seq, 0, METHOD => 'GET', PATH => $path,
+                          ROLE => 'viewer', COUNT => 1 << 15));
+    };
+    my $answer = sub {
+        my ($c, $body) = @_;
+        print $c "HTTP/1.1 200 OK\r\nContent-Length: " . length($body)
+                 . "\r\nConnection: close\r\n\r\n$body";
+        close $c;
+    };
+
+    $ask->(1, 'sandboxes');
+    ok(IO::Select->new($http)->can_read(10), 'upstream is asked for its list');
+    my $c = $http->accept;
+    $ask->(2, 'overview');
+    is(($bulk->read // {})->{seq}, 2, 'others are answered meanwhile');
+    $answer->($c, '{"items":[{"id":"far"}],"pagination":{"hasNextPage":true}}');
+
+    $c = IO::Select->new($http)->can_read(10) && $http->accept;
+    sysread $c, my $head, 4096;
+    like($head, qr/[?]page=2&/, 'the next page');
+    $answer->($c, '{"items":[{"id":"away"}],"pagination":{}}');
+
+    my $a = $bulk->read // { DATA => '' };
+    is($a->{seq}, 1, 'then it is answered');
+    is(join(' ', sort $a->{DATA} =~ /"id":"(\w+)"/g), 'away far', 'with both');
+    like($a->{DATA}, qr/"upstream":"ok"/, 'all is well');
+
+    $ask->(3, 'sandboxes/far/operations');
+    is(($bulk->read // {})->{HTTP_STATUS}, 200, 'the list counts for a while');
+    $ask->(4, 'sandboxes/near/operations');
+    is(($bulk->read // {})->{HTTP_STATUS}, 404, 'for what is not in it, too');
+    is(quit($q), 0, 'ends well');
+}
+
+
 # --- the other modes ---------------------------------------------------------
 
 {
