@@ -36,6 +36,13 @@ const ask_route_t  api_routes[] = {
     { "GET", "sandboxes/{id}/operations/{op}/recording", SB_ROLE_VIEWER,
       ask_recording },
     { "POST", "sandboxes/{id}/verify", SB_ROLE_VIEWER, ask_verify },
+    { "GET", "sandboxes/{id}/locks", SB_ROLE_VIEWER, ask_locks },
+    { "DELETE", "sandboxes/{id}/locks/{lock}", SB_ROLE_ADMIN, ask_lock_break },
+    { "POST", "sandboxes/{id}/leases", SB_ROLE_OPERATOR, ask_lease_new },
+    { "PATCH", "sandboxes/{id}/leases/{lease}", SB_ROLE_OPERATOR,
+      ask_lease_renew },
+    { "DELETE", "sandboxes/{id}/leases/{lease}", SB_ROLE_OPERATOR,
+      ask_lease_end },
     { "GET", "sandboxes/{id}/live", SB_ROLE_VIEWER, ask_live_sandbox },
     { NULL, NULL, SB_ROLE_VIEWER, NULL }
 };

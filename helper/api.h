@@ -8,10 +8,12 @@
 
 #include "apply.h"
 #include "ask.h"
+#include "console.h"
 #include "fetch.h"
 #include "index.h"
 #include "journal.h"
 #include "live.h"
+#include "locks.h"
 #include "options.h"
 #include "reader.h"
 
@@ -30,6 +32,8 @@ typedef struct {
     apply_t          *apply;
     fetch_t          *fetch;            /* or NULL */
     ask_t            *ask;
+    locks_t          *locks;
+    console_t        *console;          /* NULL with mode none */
     live_t           *live;             /* NULL with mode none */
     readers_t        *readers;          /* NULL with mode none */
     struct ask_boxes_s  *boxes;         /* ask_boxes.h */
@@ -93,6 +97,12 @@ ask_rc_e ask_box_content(ask_question_t *q);
 ask_rc_e ask_versions(ask_question_t *q);
 ask_rc_e ask_versions_diff(ask_question_t *q);
 ask_rc_e ask_export(ask_question_t *q);
+/* ask_locks.c, ask_leases.c */
+ask_rc_e ask_locks(ask_question_t *q);
+ask_rc_e ask_lock_break(ask_question_t *q);
+ask_rc_e ask_lease_new(ask_question_t *q);
+ask_rc_e ask_lease_renew(ask_question_t *q);
+ask_rc_e ask_lease_end(ask_question_t *q);
 /* ask_live.c */
 ask_rc_e ask_live(ask_question_t *q);
 ask_rc_e ask_live_sandbox(ask_question_t *q);

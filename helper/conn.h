@@ -21,11 +21,13 @@ struct conn_s {
     conn_t           *prev, *next;
     int               fd;
     uid_t             uid;          /* of the peer */
+    pid_t             pid;
     uint64_t          id;           /* never used twice */
     inflight_inst_t  *inst;         /* NULL before HELLO */
     uint64_t          instance;
     bool              bulk;
     bool              cli;          /* ... of sandbox-history: errands only */
+    bool              told;         /* what it holds, since it connected */
     bool              dead;         /* close it after this round */
     bool              writing;      /* registered for EPOLLOUT */
 

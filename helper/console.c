@@ -20,6 +20,9 @@ static const struct {
     { "GET", "export", "console.export" },
     { "POST", "sandboxes/{id}/verify", "console.verify" },
     { "DELETE", "sandboxes/{id}/locks/{lock}", "console.lock_break" },
+    { "POST", "sandboxes/{id}/leases", "console.lease" },
+    { "PATCH", "sandboxes/{id}/leases/{lease}", "console.lease" },
+    { "DELETE", "sandboxes/{id}/leases/{lease}", "console.lease" },
     { "DELETE", "*", "console.delete" },
     { "GET", "*", "console.read" },
     { "*", "*", "console.change" }
@@ -102,8 +105,8 @@ console_take(console_t *c)
 }
 
 
-static bool
-console_push(console_t *c, const void *frame, size_t len, uint64_t conn,
+bool
+console_keep(console_t *c, const void *frame, size_t len, uint64_t conn,
     uint64_t seq)
 {
     bool              ok;
@@ -327,11 +330,11 @@ console_begin(console_t *c, ask_question_t *q, const ask_route_t *r)
 
     if (mem) {
         n = console_frame_begin(c, q, r, type, mem, size, now_us);
-        ok = console_push(c, mem, n, q->in->conn, read ? 0 : q->in->seq);
+        ok = console_keep(c, mem, n, q->in->conn, read ? 0 : q->in->seq);
 
         if (ok && read) {
             n = console_frame_end(q, "succeeded", 0, NULL, mem, size, now_us);
-            (void) console_push(c, mem, n, 0, 0);
+            (void) console_keep(c, mem, n, 0, 0);
         }
     }
 
@@ -369,7 +372,7 @@ console_end(console_t *c, ask_question_t *q, unsigned status, bool whole)
                               sb_now_us());
     }
 
-    if (!console_push(c, mem, n, 0, 0)) {
+    if (!console_keep(c, mem, n, 0, 0)) {
         /* after the next start it is ended as of unknown end */
         log_minutely(LOG_ERROR, "no room to record the end of a question, "
                      "answered with %u", status);

@@ -30,6 +30,11 @@ bool console_begin(console_t *c, ask_question_t *q, const ask_route_t *r);
 /* It is over, `status` was answered; `whole`: to its end. */
 void console_end(console_t *c, ask_question_t *q, unsigned status, bool whole);
 
+/* A frame is to be appended; with seq, question (conn, seq) is refused when it
+ * cannot be.  False: there is no room for it.  Any thread. */
+bool console_keep(console_t *c, const void *frame, size_t len, uint64_t conn,
+    uint64_t seq);
+
 /* A frame that is to be appended. */
 typedef struct console_frame_s  console_frame_t;
 

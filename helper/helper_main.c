@@ -41,6 +41,7 @@ typedef struct {
     errands_t     *errands;
     journal_t     *journal;
     inflight_t    *inflight;
+    locks_t       *locks;
     apply_t       *apply;
     fetch_t       *fetch;
     ask_t         *ask;
@@ -56,6 +57,7 @@ helper_scan(void *data, const journal_record_t *r)
     helper_t  *h = data;
 
     inflight_note(h->inflight, r->instance, &r->frame);
+    locks_note(h->locks, &r->frame);
     apply_scan(h->apply, r);
 }
 
@@ -157,12 +159,16 @@ helper_open(helper_t *h, char *why, size_t size)
     h->inflight = inflight_new(h->options.follow_us);
     h->full = full_new(h->server.full_fd);
     h->server.full = h->full;
+    h->locks = locks_new(h->options.locks, h->options.leases,
+                         h->server.locks_fd);
 
-    if (h->inflight == NULL || h->full == NULL) {
+    if (h->inflight == NULL || h->full == NULL || h->locks == NULL) {
         return false;
     }
 
     if (h->options.none) {
+        /* nobody knows who was here before */
+        locks_recall(h->locks, sb_mono_us());
         return true;
     }
 
@@ -235,6 +241,10 @@ helper_open(helper_t *h, char *why, size_t size)
     }
 
     inflight_started(h->inflight, sb_now_us());
+
+    if (inflight_away(h->inflight)) {
+        locks_recall(h->locks, sb_mono_us());
+    }
 
     if (!apply_attach(h->apply, h->journal)) {
         log_line(LOG_WARN, "history files cannot be written now; the journal "
@@ -315,6 +325,7 @@ helper_run(helper_t *h)
     h->server.fetch = h->fetch;
     h->server.journal = h->journal;
     h->server.inflight = h->inflight;
+    h->server.locks = h->locks;
     h->server.apply = h->apply;
     h->server.uid = geteuid();
 
@@ -351,6 +362,9 @@ helper_run(helper_t *h)
 
         h->server.console = h->console;
     }
+
+    h->api.locks = h->locks;
+    h->api.console = h->console;
 
     h->ask = ask_new(api_routes, &h->api, h->server.ask_fd,
                      h->options.question_threads, h->options.questions);
@@ -410,6 +424,7 @@ helper_close(helper_t *h)
     errands_free(h->errands);
     journal_close(h->journal);
     inflight_free(h->inflight);
+    locks_free(h->locks);
     store_free(h->store);
     heads_free(h->heads);
     keys_free(h->keys);
@@ -456,11 +471,12 @@ main(int argc, char **argv)
                         ? eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK) : -1;
 
     h.server.ask_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+    h.server.locks_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
     h.server.full_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
     h.server.errand_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
 
     if (h.server.fetch_fd == -1 || h.server.full_fd == -1
-        || h.server.errand_fd == -1
+        || h.server.errand_fd == -1 || h.server.locks_fd == -1
         || h.server.ask_fd == -1 || !helper_signals(&h)) {
         return helper_fail(strerror(errno));
     }

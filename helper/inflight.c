@@ -593,6 +593,13 @@ inflight_closed(inflight_t *t, inflight_inst_t *i, uint64_t now_us)
 
 
 bool
+inflight_away(const inflight_t *t)
+{
+    return t->ngone != 0;
+}
+
+
+bool
 inflight_waiting(const inflight_t *t)
 {
     return t->ngone || t->nended || t->ndetached;

@@ -41,6 +41,9 @@ uint64_t inflight_last_seq(const inflight_inst_t *i);
 void inflight_connected(inflight_t *t, inflight_inst_t *i);
 void inflight_closed(inflight_t *t, inflight_inst_t *i, uint64_t now_us);
 
+/* Are there workers with open operations that are not connected? */
+bool inflight_away(const inflight_t *t);
+
 /* Is there anything that time alone may end? */
 bool inflight_waiting(const inflight_t *t);
 

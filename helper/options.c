@@ -2,6 +2,7 @@
 
 #include "ask.h"
 #include "contents.h"
+#include "locks.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -34,6 +35,9 @@ static const char  options_help[] =
     "  --api-key-file FILE   its API key; read again when it changes\n"
     "  --follow SECONDS      how long commands are followed that outlive their\n"
     "                        request (600)\n"
+    "  --locks N             operations and leases that hold keys or wait for\n"
+    "                        them, at once (65536)\n"
+    "  --leases N            leases at once (4096)\n"
     "  --questions N         of the console API that may be open at once (256)\n"
     "  --live N              live streams that may be open besides (1024)\n"
     "  --question-threads N  threads that answer them (4)\n"
@@ -67,7 +71,7 @@ static const char  options_help[] =
 enum {
     OPT_DATA = 256, OPT_HISTORY, OPT_SOCKET, OPT_SOCKET_MODE,
     OPT_SOCKET_GROUP, OPT_PEER, OPT_USER, OPT_SYNC, OPT_MODE, OPT_UPSTREAM,
-    OPT_KEY, OPT_FOLLOW, OPT_LAG, OPT_STOP, OPT_QUESTIONS, OPT_LIVE,
+    OPT_LOCKS, OPT_LEASES, OPT_KEY, OPT_FOLLOW, OPT_LAG, OPT_STOP, OPT_QUESTIONS, OPT_LIVE,
     OPT_QUESTION_THREADS, OPT_TTL,
     OPT_SIZE, OPT_TOTAL, OPT_KEEP, OPT_OVERFLOW, OPT_ON_DELETE, OPT_HOLD,
     OPT_CLOCK, OPT_CONTENTS, OPT_EXEC,
@@ -87,6 +91,8 @@ static const struct option  options_long[] = {
     { "upstream", required_argument, NULL, OPT_UPSTREAM },
     { "api-key-file", required_argument, NULL, OPT_KEY },
     { "follow", required_argument, NULL, OPT_FOLLOW },
+    { "locks", required_argument, NULL, OPT_LOCKS },
+    { "leases", required_argument, NULL, OPT_LEASES },
     { "questions", required_argument, NULL, OPT_QUESTIONS },
     { "live", required_argument, NULL, OPT_LIVE },
     { "question-threads", required_argument, NULL, OPT_QUESTION_THREADS },
@@ -419,6 +425,16 @@ options_one(options_t *o, int c, const char *v)
         o->follow_us = (uint64_t) n * 1000000;
         break;
 
+    case OPT_LOCKS:
+    case OPT_LEASES:
+        if (!options_number(v, 10, 16777216, &n) || n == 0) {
+            return options_bad(c == OPT_LOCKS ? "--locks" : "--leases", v,
+                               "give a number of 1 to 16777216");
+        }
+
+        *(c == OPT_LOCKS ? &o->locks : &o->leases) = (size_t) n;
+        break;
+
     case OPT_QUESTIONS:
         if (!options_number(v, 10, 65536, &n) || n == 0) {
             return options_bad("--questions", v, "give a number of 1 to 65536");
@@ -532,6 +548,8 @@ options_read(options_t *o, int argc, char **argv)
     o->ready_fd = -1;
     retain_defaults(&o->limits);
     o->contents = CONTENTS_LIMIT;
+    o->locks = LOCKS_REQUESTS;
+    o->leases = LOCKS_LEASES;
     o->questions = ASK_QUESTIONS;
     o->streams = ASK_STREAMS;
     o->question_threads = ASK_THREADS;

@@ -32,6 +32,8 @@ typedef struct {
     uint64_t     contents;      /* bytes of contents of files */
     uint64_t     stop_us;
     bool         exec;
+    size_t       locks;             /* operations and leases with keys */
+    size_t       leases;
     unsigned     questions;         /* of the console API, open at once */
     unsigned     streams;           /* live ones, besides */
     unsigned     question_threads;

@@ -17,7 +17,7 @@
 
 /* Tags of what is not a connection, in epoll data. */
 enum { SERVER_LISTEN = 0, SERVER_SIGNAL, SERVER_FETCH, SERVER_FLUSH,
-       SERVER_ASK, SERVER_FULL, SERVER_ERRAND,
+       SERVER_ASK, SERVER_FULL, SERVER_ERRAND, SERVER_LOCKS,
        SERVER_TAGS };
 
 #define SERVER_EVENTS   64
@@ -38,7 +38,7 @@ server_add(server_t *s, int fd, uint64_t tag)
 
 
 static bool
-server_trusted(server_t *s, int fd, uid_t *uid)
+server_trusted(server_t *s, int fd, struct ucred *from)
 {
     unsigned      i;
     socklen_t     len;
@@ -50,7 +50,7 @@ server_trusted(server_t *s, int fd, uid_t *uid)
         return false;
     }
 
-    *uid = peer.uid;
+    *from = peer;
 
     if (peer.uid == 0 || peer.uid == s->conf->uid) {
         return true;
@@ -90,7 +90,7 @@ static void
 server_accept(server_t *s)
 {
     int                  fd;
-    uid_t                uid;
+    struct ucred         peer;
     conn_t              *c;
     struct epoll_event   ev;
 
@@ -112,7 +112,7 @@ server_accept(server_t *s)
             return;
         }
 
-        if (!server_trusted(s, fd, &uid)) {
+        if (!server_trusted(s, fd, &peer)) {
             close(fd);
             continue;
         }
@@ -132,7 +132,8 @@ server_accept(server_t *s)
             continue;
         }
 
-        c->uid = uid;
+        c->uid = peer.uid;
+        c->pid = peer.pid;
 
         /* for reading only: with EPOLLOUT armed every read of the peer would
          * wake us */
@@ -159,6 +160,10 @@ server_accept(server_t *s)
 static void
 server_close(server_t *s, conn_t *c)
 {
+    if (c->inst && !c->bulk) {
+        server_locks_closed(s, c);
+    }
+
     if (c->inst) {
         inflight_closed(s->conf->inflight, c->inst, sb_now_us());
     }
@@ -253,16 +258,16 @@ server_timeout(server_t *s)
     }
 
     if (s->lazy_us) {
-        return SERVER_LAZY_US / 1000;
+        return server_locks_timeout(s, SERVER_LAZY_US / 1000);
     }
 
     if ((s->conf->journal && inflight_waiting(s->conf->inflight))
         || s->conf->options->exec || s->deaf_us)
     {
-        return SERVER_TICK_MS;
+        return server_locks_timeout(s, SERVER_TICK_MS);
     }
 
-    return -1;
+    return server_locks_timeout(s, -1);
 }
 
 
@@ -316,6 +321,11 @@ server_round(server_t *s)
             server_errands(s);
             continue;
 
+        case SERVER_LOCKS:
+            server_drain(s->conf->locks_fd);
+            s->locks_us = sb_mono_us();
+            continue;
+
         case SERVER_FULL:
             server_drain(s->conf->full_fd);
             server_full(s);
@@ -347,6 +357,8 @@ server_round(server_t *s)
         }
     }
 
+    /* a grant goes with the ACK of what asked for it */
+    server_granted(s);
     server_append(s);
     server_console(s);
 
@@ -355,6 +367,10 @@ server_round(server_t *s)
 
         if (c->in_used) {
             conn_consume(c);
+        }
+
+        if (!c->dead && conn_blocked(c) && !c->writing && !conn_flush(c)) {
+            c->dead = true;
         }
 
         server_watch(s, c);
@@ -413,6 +429,7 @@ server_run(const server_conf_t *conf)
     s.conf = conf;
     s.empty_us = sb_now_us();
     s.ends.max = SERVER_ENDS_MAX;
+    s.locks_us = sb_mono_us();
 
     s.epoll = epoll_create1(EPOLL_CLOEXEC);
 
@@ -422,6 +439,7 @@ server_run(const server_conf_t *conf)
          && server_add(&s, conf->fetch_fd, SERVER_FETCH)
          && server_add(&s, conf->ask_fd, SERVER_ASK)
          && server_add(&s, conf->full_fd, SERVER_FULL)
+         && server_add(&s, conf->locks_fd, SERVER_LOCKS)
          && server_add(&s, conf->errand_fd, SERVER_ERRAND)
          && (conf->flush_fd == -1
              || server_add(&s, conf->flush_fd, SERVER_FLUSH));

@@ -14,6 +14,7 @@
 #include "full.h"
 #include "inflight.h"
 #include "journal.h"
+#include "locks.h"
 #include "live.h"
 #include "options.h"
 
@@ -30,6 +31,8 @@ typedef struct {
     int               ask_fd;       /* eventfd */
     ask_t            *ask;
     console_t        *console;      /* NULL with mode none */
+    int               locks_fd;     /* eventfd */
+    locks_t          *locks;
     int               full_fd;      /* eventfd */
     full_t           *full;
     int               errand_fd;    /* eventfd */

@@ -114,6 +114,11 @@ server_hello(server_t *s, conn_t *c, const sb_frame_t *f)
     }
 
     inflight_connected(s->conf->inflight, c->inst);
+
+    if (!c->bulk) {
+        server_locks_open(s, c);
+    }
+
     c->seq = inflight_last_seq(c->inst);
 
     sb_frame_begin(&w, mem, sizeof(mem), SB_F_WELCOME, 0, 0, server_no_op,
@@ -368,6 +373,9 @@ server_answered(server_t *s)
     conn_t       *c;
     ask_piece_t  *p, *next;
 
+    /* what a question has put on record is there before its answer leaves */
+    server_console(s);
+
     for (p = ask_take(s->conf->ask); p; p = next) {
         next = p->next;
 
@@ -396,34 +404,74 @@ server_answered(server_t *s)
 }
 
 
-/* A frame to be kept; false: no room in this round. */
+/* Is a numbered frame the next one?  Else it is answered, or its connection is
+ * closed. */
 static bool
-server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
+server_next(conn_t *c, const sb_frame_t *f)
 {
-    journal_item_t  *items;
-
     if (c->inst == NULL || c->bulk || f->seq == 0) {
         server_protocol_error(c, "a record outside a control connection");
-        return true;
+        return false;
     }
 
     if (f->seq <= c->seq) {
         /* sent again after a reconnect; answer, so that it is let go */
         c->answer = true;
         c->urgent = true;
-        return true;
+        return false;
     }
 
     if (c->hole && f->seq != c->seq + 1) {
         /* behind a frame that could not be kept: one ACK speaks of all up to
          * it, so nothing counts before that one has come again */
         c->refused = f->seq;
-        return true;
+        return false;
     }
 
     c->hole = false;
 
+    return true;
+}
+
+
+/* A frame about keys: in order with the others, and not in the journal. */
+static void
+server_about_keys(server_t *s, conn_t *c, const sb_frame_t *f)
+{
+    if (!server_next(c, f)) {
+        return;
+    }
+
+    c->seq = f->seq;
+    c->answer = true;
+    c->urgent = c->urgent || (f->flags & SB_FF_STRICT);
+    c->unanswered++;
+
+    if (f->type == SB_F_KEYS) {
+        server_keys(s, c, f);
+
+    } else {
+        locks_end(s->conf->locks, f->op, false);
+    }
+}
+
+
+/* A frame to be kept; false: no room in this round. */
+static bool
+server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
+{
+    sb_str_t         v;
+    journal_item_t  *items;
+
+    if (!server_next(c, f)) {
+        return true;
+    }
+
     if (s->conf->journal == NULL) {
+        if (f->type == SB_F_END) {
+            locks_end(s->conf->locks, f->op, false);
+        }
+
         c->seq = f->seq;
         c->answer = true;
         return true;
@@ -450,6 +498,11 @@ server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
     s->from[s->nitems].conn = c;
     s->from[s->nitems].frame = *f;
     s->nitems++;
+
+    if (f->type == SB_F_END) {
+        /* others go on, whether it can be written or not */
+        locks_end(s->conf->locks, f->op, sb_field_get(f, SB_T_DETACHED, &v));
+    }
 
     c->seq = f->seq;
     c->answer = true;
@@ -512,6 +565,11 @@ server_frames(server_t *s, conn_t *c)
             server_ask_frame(s, c, &f);
             break;
 
+        case SB_F_KEYS:
+        case SB_F_RELEASE:
+            server_about_keys(s, c, &f);
+            break;
+
         case SB_F_BEGIN:
         case SB_F_FACTS:
         case SB_F_OUTPUT:
@@ -558,6 +616,7 @@ server_roll(server_t *s)
     buf.max = SERVER_ENDS_MAX;
 
     n = inflight_state(s->conf->inflight, sb_now_us(), &buf);
+    n += locks_state(s->conf->locks, &buf);
     items = n ? malloc(n * sizeof(journal_item_t)) : NULL;
 
     if (items) {
@@ -856,11 +915,13 @@ server_ends(server_t *s)
         }
 
         inflight_note(s->conf->inflight, 0, &f);
+        locks_end(s->conf->locks, f.op, false);
     }
 
     if (n) {
         apply_wake(s->conf->apply);
         live_wake(s->conf->live);
+        s->more = true;     /* others may have been let on */
     }
 }
 

@@ -36,6 +36,8 @@ typedef struct {
     server_from_t        *from;         /* whose, behind items */
     size_t                nitems;
 
+    uint64_t              locks_us;     /* when locks are due; 0: none is */
+
     sb_buf_t              ends;         /* END frames of our own */
     int                   error;        /* of the last append, 0 when fine */
     uint64_t              error_us;     /* time of the last failure, until it
@@ -66,5 +68,19 @@ void server_errands(server_t *s);
 void server_flushed(server_t *s);
 /* Takes what is still in the sockets before we stop. */
 void server_last(server_t *s);
+
+/* --- server_locks.c ------------------------------------------------------ */
+
+/* A KEYS frame. */
+void server_keys(server_t *s, conn_t *c, const sb_frame_t *f);
+/* After our start: are all there who were, and have they told? */
+void server_locks_told(server_t *s);
+/* A worker is connected, or is not any more. */
+void server_locks_open(server_t *s, conn_t *c);
+void server_locks_closed(server_t *s, conn_t *c);
+/* Ends what is due, and queues what was granted or refused for the workers. */
+void server_granted(server_t *s);
+/* Milliseconds until something is due, at most `most` (-1: without bound). */
+int server_locks_timeout(const server_t *s, int most);
 
 #endif /* SERVER_INT_H_INCLUDED */

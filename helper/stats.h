@@ -101,7 +101,24 @@
     X(ARCHIVED, counter, "history_files_archived_total",                     \
       "files of sandboxes that are gone that were archived")                 \
     X(REMOVED, counter, "history_files_removed_total",                       \
-      "files that were deleted whole, archived ones too")
+      "files that were deleted whole, archived ones too")                    \
+    X(LOCKS, gauge, "lock_requests", "operations and leases that hold keys"  \
+      " or wait for them")                                                   \
+    X(LOCKS_MAX, gauge, "lock_requests_max", "at which more are refused")    \
+    X(LOCKS_WAITING, gauge, "lock_waiters", "those that wait")               \
+    X(LOCK_KEYS, gauge, "lock_keys", "keys held or waited for")              \
+    X(LOCK_WAITS, counter, "lock_waits_total",                               \
+      "operations that waited for a key")                                    \
+    X(LOCK_TIMEOUTS, counter, "lock_timeouts_total",                         \
+      "operations refused because a key was not free in time")               \
+    X(LOCKS_REFUSED, counter, "lock_refused_total",                          \
+      "operations refused because there are too many locks")                 \
+    X(LIMIT_REFUSED, counter, "limit_refused_total",                         \
+      "operations refused because too many ran in their sandbox")            \
+    X(LEASES, gauge, "leases", "leases held or waited for")                  \
+    X(LEASES_MAX, gauge, "leases_max", "at which more are refused")          \
+    X(LEASES_EXPIRED, counter, "leases_expired_total",                       \
+      "leases that were not renewed in time")
 
 typedef enum {
 #define STATS_ENUM(id, kind, name, help)  STATS_##id,

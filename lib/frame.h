@@ -48,6 +48,14 @@ typedef enum {
                                STATE "gone": that it does not any more */
     SB_F_CONTENT = 22,      /* pieces of what stands in files: FILE_N (and
                                KIND) begins one, OFFSET and DATA follow */
+    /* worker -> helper, control: numbered as what is kept, for they go in order
+     * with it, but not in the journal */
+    SB_F_KEYS = 24,         /* the operation asks for LOCK_READ, LOCK_WRITE ...;
+                               FLAG_HELD: it has them, we were connected anew;
+                               without an operation: all of these are told */
+    SB_F_RELEASE = 25,      /* one without a BEGIN holds nothing any more */
+    SB_F_LEASE = 26,        /* the journal only: a lease was granted, renewed
+                               or (EXPIRES 0) given back */
     /* bulk, not kept */
     SB_F_FETCH = 32,        /* worker asks: helper, GET TARGET from upstream */
     SB_F_FETCHED = 33,      /* answer: HTTP_STATUS (0: failed), DATA body;
@@ -62,6 +70,10 @@ typedef enum {
     SB_F_CREDIT = 36,       /* worker: COUNT bytes of DATA more may come */
     SB_F_CANCEL = 37,       /* either side: there will be no more; REASON */
 
+    SB_F_GRANTED = 40,      /* helper, control: answer to KEYS, for the operation
+                               of the header: CODE (SB_LOCK_*), WAITED_US; with
+                               SB_LOCK_LATE also the key (LOCK_READ or
+                               LOCK_WRITE), HOLDER, ACTOR_ID */
     SB_F_FULL = 38          /* helper, control: SANDBOX with REASON (the limit)
                                for each whose strict operations are to be
                                refused, in place of those told before; an
@@ -71,6 +83,7 @@ typedef enum {
 #define SB_FF_STRICT      0x01u   /* BEGIN/FACTS: the request waits for the ACK */
 #define SB_FF_FOLD        0x02u   /* BEGIN: polling, may be folded */
 #define SB_FF_LAST        0x04u   /* ANSWER: this is the end of it */
+#define SB_FF_HELD        0x08u   /* KEYS: told again, it has them */
 
 typedef enum {
     SB_T_INSTANCE = 1,      /* u64 random id of a worker process */
@@ -161,8 +174,39 @@ typedef enum {
     SB_T_SHA256 = 87,       /* 32 bytes: digest of the answer body (file.read) */
     SB_T_ROUTE = 88,        /* text: "straight" | "server-proxy" | "lifecycle"
                                | "ingress" */
+    SB_T_LOCK_READ = 110,   /* a path, in the spelling of lock.h */
+    SB_T_LOCK_WRITE = 111,
+    SB_T_LOCK_MS = 112,     /* u64: the time it waits for them */
+    SB_T_LOCK_LEASE = 113,  /* token of the lease it is inside of */
+    SB_T_LOCK_CLASS = 114,  /* u64: SB_LIMIT_*, of a limit */
+    SB_T_LIMIT = 115,       /* u64: that run at once */
+    SB_T_LIMIT_QUEUE = 116, /* u64: that may wait besides */
+    SB_T_LIMIT_MS = 117,    /* u64: ... for that long */
+    SB_T_DECLARED = 118,    /* present: kept while its command is followed */
+    SB_T_WAITED_US = 119,   /* u64 */
+    SB_T_HOLDER = 120,      /* id of an operation or lease */
+    SB_T_HASH = 121,        /* 32 bytes: SHA-256 of a lease's token */
+    SB_T_FENCE = 122,       /* u64 */
+    SB_T_EXPIRES = 123,     /* u64, Unix microseconds */
     SB_T_REDACTED = 95      /* u64: credentials masked or left out */
 } sb_tag_e;
+
+/* What a GRANTED says. */
+typedef enum {
+    SB_LOCK_GRANTED = 0,
+    SB_LOCK_LATE,           /* a key was not free in time */
+    SB_LOCK_LEASE,          /* the lease is unknown, or over */
+    SB_LOCK_BUSY,           /* too many run at once in that sandbox */
+    SB_LOCK_FULL,           /* the helper has no room for more locks */
+    SB_LOCK_BROKEN          /* an admin has ended the waiting */
+} sb_lock_code_e;
+
+/* What is counted for limits, per sandbox. */
+typedef enum {
+    SB_LIMIT_NONE = 0, SB_LIMIT_COMMAND, SB_LIMIT_READ, SB_LIMIT_WRITE,
+    SB_LIMIT_UPLOAD,
+    SB_LIMITS
+} sb_limit_e;
 
 /* What the DATA of a CONTENT frame is part of. */
 typedef enum {
