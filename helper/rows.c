@@ -393,7 +393,7 @@ rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
 
     if (foldable) {
         rows_fold_key(&key, t);
-        f = rows_fold_find(db, &key);
+        f = rows_fold_find(db, &key, last != NULL);
 
         if (f && strcmp(f->status, "started") == 0) {
             f = NULL;
@@ -403,8 +403,8 @@ rows_write_new(store_db_t *db, rows_op_t *op, const facts_t *t,
             return rows_pend(db, op, first, begin->r.cursor);
         }
 
-        if (f && last && sb_eq(rows_status(t), sb_str(f->status,
-                                                      strlen(f->status))))
+        if (f && last && strcmp(f->code, key.code) == 0
+            && sb_eq(rows_status(t), sb_str(f->status, strlen(f->status))))
         {
             rows_try(rc, rows_fold_count(db, f, last->r.frame.time_us,
                                          last->r.cursor));
@@ -494,8 +494,6 @@ rows_write_more(store_db_t *db, rows_op_t *op, const facts_t *t,
     const rows_record_t *first, const rows_record_t *last)
 {
     int           rc;
-    char          id[SB_UUID_LEN + 1];
-    unsigned      i;
     rows_end_t    end;
 
     rows_try(rc, rows_update_event(db, op, t));
@@ -527,15 +525,7 @@ rows_write_more(store_db_t *db, rows_op_t *op, const facts_t *t,
             rc = rows_completed(db, op, &end, NULL);
         }
 
-        sb_uuid_text(id, op->id);
-
-        for (i = 0; i < db->nfolds; i++) {
-            if (strcmp(db->folds[i].event_id, id) == 0) {
-                (void) snprintf(db->folds[i].status,
-                                sizeof(db->folds[i].status), "%s",
-                                end.status_text);
-            }
-        }
+        rows_fold_ended(db, op, t, end.status_text);
     }
 
     rows_end_free(&end);

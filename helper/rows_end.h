@@ -74,11 +74,16 @@ int rows_unhold(store_db_t *db, rows_op_t *op);
 bool rows_foldable(const rows_op_t *op, const rows_record_t *begin);
 /* Fills the key of its group. */
 void rows_fold_key(store_fold_t *f, const facts_t *t);
-/* The group's newest row at the end of the history, or NULL. */
-store_fold_t *rows_fold_find(store_db_t *db, const store_fold_t *key);
+/* The group's newest row at the end of the history, or NULL; not `ended`: the
+ * row of any code will do. */
+store_fold_t *rows_fold_find(store_db_t *db, const store_fold_t *key,
+    bool ended);
 /* The operation has the group's newest row now. */
 void rows_fold_remember(store_db_t *db, rows_op_t *op,
     const store_fold_t *key, const char *status);
+/* It has ended: does it have such a row? */
+void rows_fold_ended(store_db_t *db, const rows_op_t *op, const facts_t *t,
+    const char *status);
 /* Counts a poll into a row. */
 int rows_fold_count(store_db_t *db, const store_fold_t *f, uint64_t at_us,
     uint64_t cursor);

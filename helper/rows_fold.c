@@ -18,6 +18,17 @@ rows_foldable(const rows_op_t *op, const rows_record_t *begin)
 }
 
 
+static void
+rows_fold_code(store_fold_t *f, const facts_t *t)
+{
+    sb_str_t  code;
+
+    code = t->v[SB_T_ERROR_CODE];
+    (void) snprintf(f->code, sizeof(f->code), "%.*s", (int) code.len,
+                    code.data ? code.data : "");
+}
+
+
 void
 rows_fold_key(store_fold_t *f, const facts_t *t)
 {
@@ -33,6 +44,7 @@ rows_fold_key(store_fold_t *f, const facts_t *t)
     (void) snprintf(f->actor, sizeof(f->actor), "%.*s\n%.*s",
                     actor.len < 47 ? (int) actor.len : 47, actor.data,
                     id.len < 207 ? (int) id.len : 207, id.data ? id.data : "");
+    rows_fold_code(f, t);
     f->port = facts_int(t, SB_T_PORT, 0);
 
     /* who knocks without a credential chooses what at: that makes no rows */
@@ -45,15 +57,12 @@ rows_fold_key(store_fold_t *f, const facts_t *t)
 
 
 store_fold_t *
-rows_fold_find(store_db_t *db, const store_fold_t *key)
+rows_fold_find(store_db_t *db, const store_fold_t *key, bool ended)
 {
     unsigned  i;
 
     for (i = 0; i < db->nfolds; i++) {
-        if (db->folds[i].port == key->port
-            && strcmp(db->folds[i].type, key->type) == 0
-            && strcmp(db->folds[i].actor, key->actor) == 0)
-        {
+        if (store_fold_same(&db->folds[i], key, ended)) {
             return &db->folds[i];
         }
     }
@@ -68,7 +77,7 @@ rows_fold_remember(store_db_t *db, rows_op_t *op, const store_fold_t *key,
 {
     store_fold_t  *f;
 
-    f = rows_fold_find(db, key);
+    f = rows_fold_find(db, key, true);
 
     if (f == NULL) {
         if (db->nfolds == STORE_FOLDS) {
@@ -83,6 +92,27 @@ rows_fold_remember(store_db_t *db, rows_op_t *op, const store_fold_t *key,
     *f = *key;
     sb_uuid_text(f->event_id, op->id);
     (void) snprintf(f->status, sizeof(f->status), "%s", status);
+}
+
+
+void
+rows_fold_ended(store_db_t *db, const rows_op_t *op, const facts_t *t,
+    const char *status)
+{
+    char           id[SB_UUID_LEN + 1];
+    unsigned       i;
+    store_fold_t  *f;
+
+    sb_uuid_text(id, op->id);
+
+    for (i = 0; i < db->nfolds; i++) {
+        f = &db->folds[i];
+
+        if (strcmp(f->event_id, id) == 0) {
+            (void) snprintf(f->status, sizeof(f->status), "%s", status);
+            rows_fold_code(f, t);
+        }
+    }
 }
 
 

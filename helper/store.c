@@ -508,6 +508,16 @@ store_copy(char *dst, size_t size, sqlite3_stmt *st, int column)
 }
 
 
+bool
+store_fold_same(const store_fold_t *a, const store_fold_t *b, bool ended)
+{
+    return a->port == b->port
+           && strcmp(a->type, b->type) == 0
+           && strcmp(a->actor, b->actor) == 0
+           && (a->type[0] || !ended || strcmp(a->code, b->code) == 0);
+}
+
+
 /* The polls at the end of the history that others may be counted into. */
 static int
 store_load_folds(store_db_t *db)
@@ -524,7 +534,7 @@ store_load_folds(store_db_t *db)
             "select r.event_id, e.status,"
             " iif(w.identity is 'none', '', e.operation_type), e.actor_type,"
             " e.actor_id, iif(w.identity is 'none', 0, w.port),"
-            " coalesce(w.foldable, 0)"
+            " coalesce(w.foldable, 0), w.error_code"
             " from gateway_records r"
             " left join history_events e on e.event_id = r.event_id"
             " left join gateway_wire w on w.event_id = r.event_id"
@@ -550,13 +560,11 @@ store_load_folds(store_db_t *db)
         store_copy(id, sizeof(id), st, 4);
         (void) snprintf(f->actor, sizeof(f->actor), "%s\n%s", type, id);
         f->port = sqlite3_column_int64(st, 5);
+        store_copy(f->code, sizeof(f->code), st, 7);
 
         /* an older one of the same group is not the one to count into */
         for (i = 0; i < db->nfolds; i++) {
-            if (f->port == db->folds[i].port
-                && strcmp(f->type, db->folds[i].type) == 0
-                && strcmp(f->actor, db->folds[i].actor) == 0)
-            {
+            if (store_fold_same(f, &db->folds[i], true)) {
                 break;
             }
         }

@@ -37,10 +37,15 @@ typedef struct store_s  store_t;
 typedef struct {
     char     event_id[37];
     char     status[16];
-    char     type[64];
+    char     code[64];          /* of an error */
+    char     type[64];          /* "": knocks without a credential */
     char     actor[256];        /* type, "\n", id */
     int64_t  port;
 } store_fold_t;
+
+/* Is it the same group?  Refusals of knocks are one for each code; `ended`: the
+ * codes are known. */
+bool store_fold_same(const store_fold_t *a, const store_fold_t *b, bool ended);
 
 typedef struct store_db_s  store_db_t;
 

@@ -727,6 +727,107 @@ test_fold(void **state)
 }
 
 
+static void
+knock(unsigned op, const char *type)
+{
+    tf_begin(&f, SB_F_BEGIN, SB_FF_FOLD, ++p.seq, op, op);
+    tf_str(&f, SB_T_TYPE, type);
+    tf_str(&f, SB_T_IDENTITY, "none");
+    put();
+}
+
+
+static void
+knock_end(unsigned op, const char *code)
+{
+    end(op, "failed", 400, op + 1);
+
+    if (code) {
+        tf_str(&f, SB_T_ERROR_CODE, code);
+    }
+
+    put();
+}
+
+
+/* Refusals of strangers: a row for each code, in whatever order they come and
+ * whatever they knock at. */
+static void
+test_fold_codes(void **state)
+{
+    unsigned  i;
+
+    static const char  rows[] = "select w.error_code || f.count from gateway_wire"
+                                " w join gateway_folded f on f.event_id ="
+                                " w.event_id order by w.error_code";
+
+    (void) state;
+
+    for (i = 1; i <= 4; i++) {
+        knock(i, i == 1 ? "sandbox.get" : "file.read");
+        knock_end(i, i % 2 ? "A" : "B");
+    }
+
+    go();
+    is("_gateway", "select count(*) from history_events", "2");
+    is("_gateway", rows, "A1;B1");
+
+    stop();
+    start(STORE_HANDLES);
+
+    for (i = 5; i <= 10; i++) {
+        knock(i, "file.write");
+        go();
+        is("_gateway", "select count(*) from gateway_pending", "1");
+        knock_end(i, i % 2 ? "A" : "B");
+        go();
+    }
+
+    is("_gateway", "select count(*) from history_events", "2");
+    is("_gateway", rows, "A4;B4");
+
+    /* nginx refuses without one */
+    knock(11, "file.read");
+    knock_end(11, NULL);
+    knock(12, "file.read");
+    knock_end(12, "A");
+    go();
+    is("_gateway", "select count(*) from history_events", "3");
+    is("_gateway", rows, "A5;B4");
+}
+
+
+/* A poll that fails for another cause is another one, as one of another status
+ * is. */
+static void
+test_fold_causes(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    seen("s1");
+
+    for (i = 1; i <= 4; i++) {
+        tf_begin(&f, SB_F_BEGIN, SB_FF_FOLD, ++p.seq, i, i);
+        tf_str(&f, SB_T_TYPE, "sandbox.get");
+        tf_str(&f, SB_T_SANDBOX, "s1");
+        put();
+
+        if (i == 1) {
+            go();
+        }
+
+        knock_end(i, i <= 2 ? "A" : "B");
+    }
+
+    go();
+    is("s1", "select w.error_code from gateway_wire w"
+       " join gateway_records using (event_id) order by seq", "A;B");
+    is("s1", "select count from gateway_folded", "1;1");
+}
+
+
 /* A poll whose end is not there yet waits without a row. */
 static void
 test_fold_in_pieces(void **state)
@@ -882,6 +983,8 @@ main(int argc, char **argv)
         store_case(test_held_until_seen),
         store_case(test_odd_ids),
         store_case(test_fold),
+        store_case(test_fold_codes),
+        store_case(test_fold_causes),
         store_case(test_fold_in_pieces),
         store_case(test_gap),
         store_case(test_detached)
