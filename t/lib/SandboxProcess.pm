@@ -12,6 +12,7 @@ use Fcntl qw(F_GETFD F_SETFD FD_CLOEXEC);
 use File::Basename qw(dirname);
 use IO::Select;
 use IO::Socket::INET;
+use IO::Socket::UNIX;
 use POSIX qw(:sys_wait_h);
 use Time::HiRes qw(time sleep);
 
@@ -40,14 +41,31 @@ sub find_program {
 our $PATIENCE = $ENV{SANDBOX_TEST_PATIENCE} // 1;
 
 
-# A port that is free now; who binds it tries again when somebody was faster.
+# A port that is free and stays so, with the one behind it, until this test ends:
+# it is not among those that the system gives to connections, and tests that run
+# beside this one take others (a name in the abstract namespace says so).
+
+my @taken;
 
 sub free_port {
-    my $s = IO::Socket::INET->new(Proto => 'tcp', LocalAddr => '127.0.0.1',
-                                  LocalPort => 0, Listen => 1)
-        or die "no free port: $!\n";
+    my ($low) = SandboxTest::read_file('/proc/sys/net/ipv4/ip_local_port_range')
+                =~ /^(\d+)/;
+    my $first = 20000;
+    my $pairs = int((($low // 32768) - $first) / 2);
 
-    return $s->sockport;
+    for (1 .. 1000) {
+        my $port = $first + 2 * int rand $pairs;
+        my $name = IO::Socket::UNIX->new(Listen => 1,
+                                         Local => "\0sandbox-t-port-$port")
+            or next;
+        next if grep { !IO::Socket::INET->new(Proto => 'tcp', Listen => 1,
+            ReuseAddr => 1, LocalAddr => '127.0.0.1', LocalPort => $_) }
+            $port, $port + 1;
+        push @taken, $name;
+        return $port;
+    }
+
+    die "no free port below $low\n";
 }
 
 
