@@ -174,60 +174,109 @@ ask_export_page(api_t *api, ask_export_t *s)
 }
 
 
+/* Writes the record of a hit, if it is in that file: 1 it is, 0 not, -1 the file
+ * cannot be read. */
+static int
+ask_export_row(ask_export_t *s, reader_t *reader, int64_t row,
+    const index_hit_t *hit)
+{
+    int               rc;
+    sqlite3_stmt     *stmt;
+    history_error_t   err;
+
+    stmt = reader_record(reader, &err);
+
+    if (stmt == NULL) {
+        return -1;
+    }
+
+    sqlite3_bind_int64(stmt, 1, row);
+    rc = history_step(stmt, &err);
+
+    if (rc == 1 && !sb_eq(history_column(stmt, HR_ID),
+                          sb_str(hit->id, strlen(hit->id))))
+    {
+        rc = 0;
+    }
+
+    if (rc == 1) {
+        history_export_row(&s->text, s->format, stmt);
+        s->records++;
+    }
+
+    sqlite3_reset(stmt);
+
+    return rc;
+}
+
+
+/* The same of one that _gateway has no longer: it may have moved on since it
+ * was indexed. */
+static int
+ask_export_moved(api_t *api, ask_export_t *s, const index_hit_t *hit)
+{
+    int               rc;
+    int64_t           row;
+    reader_t         *reader;
+    reader_rc_e       took;
+    history_error_t   err;
+
+    row = hit->row;
+    took = reader_take_of(api->readers, hit->dir, hit->id, &row, &reader, &err);
+
+    if (took != READER_OK) {
+        return took == READER_MISSING ? 0 : -1;
+    }
+
+    rc = ask_export_row(s, reader, row, hit);
+    reader_give(api->readers, reader, rc == -1);
+
+    return rc;
+}
+
+
 /* Writes records of one file, as long as there are some and the text is short.
  * False: one cannot be read. */
 static bool
 ask_export_rows(api_t *api, ask_export_t *s)
 {
     int                 rc;
+    bool                gateway;
     reader_t           *reader;
-    sqlite3_stmt       *stmt;
     reader_rc_e         took;
     const char         *dir;
     history_error_t     err;
     const index_hit_t  *hit;
 
     dir = s->page.hits[s->at].dir;
+    gateway = strcmp(dir, SCHEMA_GATEWAY) == 0;
     took = reader_take(api->readers, dir, &reader, &err);
 
-    if (took == READER_MISSING) {
-        /* it was deleted meanwhile */
+    if (took != READER_OK) {
+        /* missing: it was deleted meanwhile */
         s->at++;
-        return true;
+        return took == READER_MISSING;
     }
 
-    stmt = took == READER_OK ? reader_record(reader, &err) : NULL;
-    rc = stmt ? 0 : -1;
+    rc = 0;
 
-    while (stmt && s->at < s->page.n && s->text.buf.len < SB_ASK_WINDOW) {
+    while (rc != -1 && s->at < s->page.n && s->text.buf.len < SB_ASK_WINDOW) {
         hit = &s->page.hits[s->at];
 
         if (strcmp(hit->dir, dir) != 0) {
             break;
         }
 
-        sqlite3_bind_int64(stmt, 1, hit->row);
-        rc = history_step(stmt, &err);
+        rc = ask_export_row(s, reader, hit->row, hit);
 
-        if (rc == 1 && sb_eq(history_column(stmt, HR_ID),
-                             sb_str(hit->id, strlen(hit->id))))
-        {
-            history_export_row(&s->text, s->format, stmt);
-            s->records++;
+        if (rc == 0 && gateway) {
+            rc = ask_export_moved(api, s, hit);
         }
 
-        sqlite3_reset(stmt);
-
-        if (rc == -1) {
-            break;
-        }
-
-        s->at++;
+        s->at += rc != -1;
     }
 
-    if (took == READER_OK) {
-        reader_give(api->readers, reader, rc == -1);
-    }
+    reader_give(api->readers, reader, rc == -1);
 
     return rc != -1;
 }

@@ -274,7 +274,8 @@ files_of(ask_question_t *q, bool of_one, const char *type, files_get_pt get)
         return s ? s->rc : ASK_FAILED;
     }
 
-    taken = api->readers ? reader_take(api->readers, s->dir, &reader, &err)
+    taken = api->readers ? reader_take_of(api->readers, s->dir, s->id, NULL,
+                                          &reader, &err)
                          : READER_MISSING;
 
     if (taken != READER_OK) {

@@ -48,11 +48,16 @@ static bool
 ask_link_read(api_t *api, const index_hit_t *hit, sb_buf_t *says)
 {
     int               rc;
+    int64_t           row;
     reader_t         *reader;
     sqlite3_stmt     *stmt;
     history_error_t   err;
 
-    if (reader_take(api->readers, hit->dir, &reader, &err) != READER_OK) {
+    row = hit->row;
+
+    if (reader_take_of(api->readers, hit->dir, hit->id, &row, &reader, &err)
+        != READER_OK)
+    {
         return false;
     }
 
@@ -60,7 +65,7 @@ ask_link_read(api_t *api, const index_hit_t *hit, sb_buf_t *says)
     stmt = reader_record(reader, &err);
 
     if (stmt) {
-        sqlite3_bind_int64(stmt, 1, hit->row);
+        sqlite3_bind_int64(stmt, 1, row);
         rc = history_step(stmt, &err);
 
         if (rc == 1) {
@@ -263,9 +268,10 @@ ask_links(api_t *api, history_out_t *out, const char *dir, const ask_links_t *l)
 }
 
 
-/* The record itself; 1 it is there, 0 not, -1 with err. */
+/* The record itself, from its file, which may be another one by now; 1 it is
+ * there, 0 not, -1 with err. */
 static int
-ask_operation_read(api_t *api, history_out_t *out, const char *dir,
+ask_operation_read(api_t *api, history_out_t *out, char dir[STORE_DIR_LEN],
     ask_links_t *l, history_error_t *err)
 {
     int            rc;
@@ -273,12 +279,13 @@ ask_operation_read(api_t *api, history_out_t *out, const char *dir,
     reader_rc_e    found;
     sqlite3_stmt  *stmt;
 
-    found = reader_take(api->readers, dir, &reader, err);
+    found = reader_take_of(api->readers, dir, l->id, NULL, &reader, err);
 
     if (found != READER_OK) {
         return found == READER_MISSING ? 0 : -1;
     }
 
+    (void) strcpy(dir, reader->dir);
     rc = -1;
     stmt = history_query_record(reader->db, true, err);
 

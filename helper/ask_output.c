@@ -86,7 +86,7 @@ ask_output_page(api_t *api, const ask_find_t *s, ask_output_t *o,
     sqlite3_stmt  *stmt;
 
     *found = false;
-    taken = reader_take(api->readers, s->dir, &reader, err);
+    taken = reader_take_of(api->readers, s->dir, s->id, NULL, &reader, err);
 
     if (taken != READER_OK) {
         return taken;

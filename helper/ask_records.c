@@ -28,39 +28,10 @@ ask_records_order(const void *one, const void *two)
 }
 
 
-/*
- * A record that was in _gateway when it was indexed may have moved into the file
- * of its sandbox since: it is there, and the answer lacks it.  What a purge took
- * is gone from both.
- */
-static bool
-ask_records_moved(reader_t *reader, const index_hit_t *hit)
-{
-    bool              moved;
-    sqlite3_stmt     *stmt;
-    history_error_t   err;
-
-    if (strcmp(hit->dir, SCHEMA_GATEWAY) != 0) {
-        return false;
-    }
-
-    stmt = history_prepare(reader->db, "SELECT 1 FROM gateway_records WHERE"
-                           " event_id = ?1 AND moved_to IS NOT NULL", &err);
-    if (stmt == NULL) {
-        return true;
-    }
-
-    sqlite3_bind_text(stmt, 1, hit->id, -1, SQLITE_STATIC);
-    moved = history_step(stmt, &err) != 0;
-    sqlite3_finalize(stmt);
-
-    return moved;
-}
-
-
 /* One record into the text; false when its file cannot be read. */
 static bool
-ask_records_row(history_out_t *text, reader_t *reader, ask_place_t *p)
+ask_records_row(history_out_t *text, reader_t *reader, int64_t row,
+    ask_place_t *p)
 {
     int               rc;
     sqlite3_stmt     *stmt;
@@ -72,7 +43,7 @@ ask_records_row(history_out_t *text, reader_t *reader, ask_place_t *p)
         return false;
     }
 
-    sqlite3_bind_int64(stmt, 1, p->hit->row);
+    sqlite3_bind_int64(stmt, 1, row);
     rc = history_step(stmt, &err);
 
     if (rc == 1 && sb_eq(history_column(stmt, HR_ID),
@@ -91,12 +62,38 @@ ask_records_row(history_out_t *text, reader_t *reader, ask_place_t *p)
 }
 
 
+/* The same of one that _gateway has no longer: it may have moved on since it
+ * was indexed. */
+static bool
+ask_records_moved(api_t *api, history_out_t *text, ask_place_t *p)
+{
+    bool              ok;
+    int64_t           row;
+    reader_t         *reader;
+    reader_rc_e       rc;
+    history_error_t   err;
+
+    row = p->hit->row;
+    rc = reader_take_of(api->readers, p->hit->dir, p->hit->id, &row, &reader,
+                        &err);
+
+    if (rc != READER_OK) {
+        return rc == READER_MISSING;
+    }
+
+    ok = ask_records_row(text, reader, row, p);
+    reader_give(api->readers, reader, !ok);
+
+    return ok;
+}
+
+
 /* Reads all of them, file by file; false: there is no room for all. */
 static bool
 ask_records_read(api_t *api, history_out_t *text, ask_place_t **order,
     size_t n, bool *unreadable)
 {
-    bool              broken;
+    bool              broken, gateway;
     size_t            i;
     reader_t         *reader;
     const char       *dir;
@@ -105,16 +102,18 @@ ask_records_read(api_t *api, history_out_t *text, ask_place_t **order,
 
     for (i = 0; i < n; /* void */) {
         dir = order[i]->hit->dir;
+        gateway = strcmp(dir, SCHEMA_GATEWAY) == 0;
         rc = reader_take(api->readers, dir, &reader, &err);
         broken = rc == READER_FAILED;
 
         for ( /* void */ ; i < n && strcmp(order[i]->hit->dir, dir) == 0; i++) {
 
             if (reader && !broken) {
-                broken = !ask_records_row(text, reader, order[i]);
+                broken = !ask_records_row(text, reader, order[i]->hit->row,
+                                          order[i]);
 
-                if (order[i]->len == 0 && text->rc == SB_OK
-                    && ask_records_moved(reader, order[i]->hit))
+                if (gateway && !broken && order[i]->len == 0
+                    && !ask_records_moved(api, text, order[i]))
                 {
                     *unreadable = true;
                 }

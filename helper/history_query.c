@@ -1,6 +1,7 @@
 #include "history_query.h"
 #include "id.h"
 #include "operation.h"
+#include "path.h"
 
 #include <stdio.h>
 
@@ -211,4 +212,30 @@ history_query_record(sqlite3 *db, bool by_id, history_error_t *err)
              by_id ? "e.event_id" : "e.seq");
 
     return history_prepare(db, sql, err);
+}
+
+
+int
+history_query_moved(sqlite3 *db, const char *id, char dir[130],
+    history_error_t *err)
+{
+    int            rc;
+    sqlite3_stmt  *stmt;
+
+    stmt = history_prepare(db, "SELECT moved_to FROM gateway_records WHERE"
+                           " event_id = ?1 AND moved_to IS NOT NULL", err);
+    if (stmt == NULL) {
+        return -1;
+    }
+
+    sqlite3_bind_text(stmt, 1, id, -1, SQLITE_STATIC);
+    rc = history_step(stmt, err);
+
+    if (rc == 1) {
+        sb_history_dir(dir, history_column(stmt, 0));
+    }
+
+    sqlite3_finalize(stmt);
+
+    return rc;
 }

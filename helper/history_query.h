@@ -177,4 +177,9 @@ typedef bool (*history_piece_pt)(void *data, const history_piece_t *piece,
 int history_query_output(sqlite3 *db, const char *id, const char *stream,
     int64_t after, history_piece_pt piece, void *data, history_error_t *err);
 
+/* The directory of the sandbox that a record went to from _gateway, whose file
+ * this is: 1, 0 it did not, -1 with err. */
+int history_query_moved(sqlite3 *db, const char *id, char dir[130],
+    history_error_t *err);
+
 #endif /* HISTORY_QUERY_H_INCLUDED */

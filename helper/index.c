@@ -132,6 +132,46 @@ index_one(index_t *ix, index_box_t *box, size_t *n, int *rc)
 }
 
 
+/*
+ * Reads _gateway before all others.  What is not in it any more when it is read
+ * was told to be where it is now before it left (helper/move.c): so what is told
+ * until then is read, too.
+ */
+static int
+index_gateway(index_t *ix, size_t *n)
+{
+    int           rc;
+    index_box_t  *box, **p;
+
+    rc = SQLITE_OK;
+
+    for (p = &ix->dirty; (box = *p) != NULL; p = &box->next_dirty) {
+        if (index_is_gateway(box)) {
+            break;
+        }
+    }
+
+    if (box == NULL) {
+        return SQLITE_OK;
+    }
+
+    *p = box->next_dirty;
+    box->dirty = false;
+
+    if (*p == NULL) {
+        ix->dirty_last = p;
+    }
+
+    if (!index_one(ix, box, n, &rc) || box->forget) {
+        index_dirty(ix, box, false);
+    }
+
+    index_take(ix);
+
+    return rc;
+}
+
+
 /* Reads all files that have news.  *n: records; *left: some could not be read.
  */
 static int
@@ -140,7 +180,7 @@ index_round(index_t *ix, size_t *n, bool *left)
     int            rc;
     index_box_t   *box, *next, *compare, *again;
 
-    rc = SQLITE_OK;
+    rc = index_gateway(ix, n);
     compare = NULL;
     again = NULL;
     box = ix->dirty;
@@ -175,6 +215,10 @@ index_round(index_t *ix, size_t *n, bool *left)
         if (rc == SQLITE_OK && index_compare(ix, compare, &rc)) {
             compare->forget = false;
             rc = index_commit(ix);
+
+        } else {
+            compare->next_dirty = again;
+            again = compare;
         }
     }
 

@@ -82,9 +82,42 @@ index_box_used(index_t *ix, index_box_t *box, bool linked)
 }
 
 
+/* The number that changes with the tables of a file; -1: it cannot be read. */
+static int64_t
+index_box_schema(sqlite3 *db)
+{
+    int64_t        n;
+    sqlite3_stmt  *st;
+
+    n = -1;
+
+    if (sqlite3_prepare_v2(db, "pragma schema_version", -1, &st, NULL)
+        == SQLITE_OK)
+    {
+        n = sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : -1;
+        (void) sqlite3_finalize(st);
+    }
+
+    return n;
+}
+
+
 static bool
 index_box_prepare(index_box_t *box, history_error_t *err)
 {
+    /* first of all: what changes meanwhile is seen the next time */
+    box->schema = index_box_schema(box->db);
+
+    if (box->schema == -1) {
+        history_error_sqlite(err, box->db, sqlite3_errcode(box->db));
+        return false;
+    }
+
+    if (box->id == 0 && !history_has_table(box->db, "history_events")) {
+        box->empty = true;
+        return false;
+    }
+
     return index_read_prepare(box, err)
            && (box->news = history_prepare(box->db, read_news, err)) != NULL;
 }
@@ -97,6 +130,8 @@ index_box_open(index_t *ix, index_box_t *box)
     char             path[1024];
     struct stat      st;
     history_error_t  err;
+
+    box->empty = false;
 
     if (store_dir_path(path, sizeof(path), ix->history, box->dir) == 0
         || stat(path, &st) == -1)
@@ -132,6 +167,12 @@ index_box_open(index_t *ix, index_box_t *box)
     }
 
     if (rc != SQLITE_OK || !index_box_prepare(box, &err)) {
+
+        if (box->empty) {
+            index_box_close(ix, box);
+            return false;
+        }
+
         if (!box->failing) {
             log_line(LOG_WARN, "the history of %s cannot be read for the"
                      " index: %s", box->dir,
@@ -147,6 +188,55 @@ index_box_open(index_t *ix, index_box_t *box)
     box->failing = false;
 
     return true;
+}
+
+
+static void
+index_box_failed(index_t *ix, index_box_t *box)
+{
+    log_minutely(LOG_WARN, "the history of %s cannot be read for the index: %s",
+                 box->dir, sqlite3_errmsg(box->db));
+    box->retry_us = sb_now_us() + INDEX_RETRY_US;
+    index_box_close(ix, box);
+}
+
+
+bool
+index_box_begin(index_t *ix, index_box_t *box)
+{
+    unsigned  i;
+
+    for (i = 0; i < 2; i++) {
+
+        if (!index_box_open(ix, box)) {
+            return false;
+        }
+
+        if (sqlite3_exec(box->db, "begin", NULL, NULL, NULL) != SQLITE_OK) {
+            break;
+        }
+
+        if (index_box_schema(box->db) == box->schema) {
+            return true;
+        }
+
+        /* tables were made in it: views that stand in for them would hide
+         * these */
+        index_box_close(ix, box);
+    }
+
+    if (box->db) {
+        index_box_failed(ix, box);
+    }
+
+    return false;
+}
+
+
+void
+index_box_end(index_box_t *box)
+{
+    (void) sqlite3_exec(box->db, "commit", NULL, NULL, NULL);
 }
 
 
@@ -173,7 +263,7 @@ index_box_note(index_t *ix, index_box_t *box)
 }
 
 
-static int
+int
 index_box_add(index_t *ix, index_box_t *box)
 {
     int            rc;
@@ -305,7 +395,7 @@ index_read(index_t *ix, index_box_t *box, int *rc)
 
     *rc = SQLITE_OK;
 
-    if (sb_now_us() < box->retry_us || !index_box_open(ix, box)) {
+    if (sb_now_us() < box->retry_us) {
         return INDEX_READ_FAILED;
     }
 
@@ -316,13 +406,17 @@ index_read(index_t *ix, index_box_t *box, int *rc)
 
     /* one moment of the file for all of a page */
 
-    bad = sqlite3_exec(box->db, "begin", NULL, NULL, NULL) != SQLITE_OK
-          || !index_page(box, page);
+    if (!index_box_begin(ix, box)) {
+        free(page);
+        return box->empty ? INDEX_READ_DONE : INDEX_READ_FAILED;
+    }
+
+    bad = !index_page(box, page);
 
     if (!bad && page->n == 0 && !page->again && page->last == box->change
         && box->id)
     {
-        (void) sqlite3_exec(box->db, "commit", NULL, NULL, NULL);
+        index_box_end(box);
         free(page);
         return INDEX_READ_DONE;
     }
@@ -357,7 +451,7 @@ index_read(index_t *ix, index_box_t *box, int *rc)
         *rc = index_read_one(ix, box, page->ids[i], &bad);
     }
 
-    (void) sqlite3_exec(box->db, "commit", NULL, NULL, NULL);
+    index_box_end(box);
 
     if (!bad && *rc == SQLITE_OK) {
         box->change = page->last;
@@ -370,10 +464,7 @@ index_read(index_t *ix, index_box_t *box, int *rc)
 
     if (bad || *rc != SQLITE_OK) {
         if (bad) {
-            log_minutely(LOG_WARN, "the history of %s cannot be read for the"
-                         " index: %s", box->dir, sqlite3_errmsg(box->db));
-            box->retry_us = sb_now_us() + INDEX_RETRY_US;
-            index_box_close(ix, box);
+            index_box_failed(ix, box);
         }
 
         return INDEX_READ_FAILED;
@@ -382,139 +473,4 @@ index_read(index_t *ix, index_box_t *box, int *rc)
     return full || ix->ndocs + INDEX_CHANGES > INDEX_BATCH
            || ix->text.len >= INDEX_BATCH_TEXT ? INDEX_READ_FULL
            : i == 0 ? INDEX_READ_DONE : INDEX_READ_MORE;
-}
-
-
-static int
-index_int_compare(const void *one, const void *two)
-{
-    const int64_t  *a = one, *b = two;
-
-    return (*a > *b) - (*a < *b);
-}
-
-
-/* All numbers of history_events, in order; NULL without memory or a file. */
-static int64_t *
-index_events(index_box_t *box, size_t *n)
-{
-    int            rc;
-    size_t         alloc;
-    int64_t       *seqs, *more;
-    sqlite3_stmt  *st;
-
-    *n = 0;
-    alloc = 1024;
-    seqs = malloc(alloc * sizeof(int64_t));
-
-    if (seqs == NULL
-        || sqlite3_prepare_v2(box->db, "select seq from history_events order"
-                              " by seq", -1, &st, NULL) != SQLITE_OK)
-    {
-        free(seqs);
-        return NULL;
-    }
-
-    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-
-        if (*n == alloc) {
-            alloc *= 2;
-            more = realloc(seqs, alloc * sizeof(int64_t));
-
-            if (more == NULL) {
-                break;
-            }
-
-            seqs = more;
-        }
-
-        seqs[(*n)++] = sqlite3_column_int64(st, 0);
-    }
-
-    (void) sqlite3_finalize(st);
-
-    if (rc != SQLITE_DONE) {
-        free(seqs);
-        return NULL;
-    }
-
-    return seqs;
-}
-
-
-bool
-index_compare(index_t *ix, index_box_t *box, int *rc)
-{
-    size_t         n, i, gone, alloc;
-    int64_t        ev, *events, *pos, *more;
-    sqlite3_stmt  *st;
-
-    *rc = SQLITE_OK;
-
-    if (box->id == 0) {
-        return true;
-    }
-
-    if (!index_box_open(ix, box)
-        || (events = index_events(box, &n)) == NULL)
-    {
-        return false;
-    }
-
-    gone = 0;
-    alloc = 256;
-    pos = malloc(alloc * sizeof(int64_t));
-    st = index_stmt(ix, INDEX_S_EVENTS, "select ev, pos from ops indexed by"
-                    " ops_box where box = ?1");
-
-    if (pos == NULL || st == NULL) {
-        *rc = pos == NULL ? SQLITE_NOMEM : sqlite3_errcode(ix->db);
-        free(pos);
-        free(events);
-        return false;
-    }
-
-    sqlite3_bind_int64(st, 1, box->id);
-
-    while (*rc == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) {
-        ev = sqlite3_column_int64(st, 0);
-
-        if (bsearch(&ev, events, n, sizeof(int64_t), index_int_compare)) {
-            continue;
-        }
-
-        if (gone == alloc) {
-            alloc *= 2;
-            more = realloc(pos, alloc * sizeof(int64_t));
-
-            if (more == NULL) {
-                *rc = SQLITE_NOMEM;
-                break;
-            }
-
-            pos = more;
-        }
-
-        pos[gone++] = sqlite3_column_int64(st, 1);
-    }
-
-    if (*rc == SQLITE_OK) {
-        *rc = sqlite3_reset(st);
-
-    } else {
-        (void) sqlite3_reset(st);
-    }
-
-    if (*rc == SQLITE_OK && gone) {
-        *rc = index_begin(ix);
-    }
-
-    for (i = 0; i < gone && *rc == SQLITE_OK; i++) {
-        *rc = index_op_drop(ix, pos[i]);
-    }
-
-    free(pos);
-    free(events);
-
-    return *rc == SQLITE_OK;
 }

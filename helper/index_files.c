@@ -95,6 +95,13 @@ index_box(index_t *ix, const char *dir)
 }
 
 
+bool
+index_is_gateway(const index_box_t *box)
+{
+    return strcmp(box->dir, SCHEMA_GATEWAY) == 0;
+}
+
+
 void
 index_dirty(index_t *ix, index_box_t *box, bool forget)
 {

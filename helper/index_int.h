@@ -80,6 +80,8 @@ struct index_box_s {
 
     sqlite3       *db;              /* NULL: closed */
     ino_t          open_ino;
+    int64_t        schema;          /* of the tables that the statements know */
+    bool           empty;           /* no tables are in it yet */
     sqlite3_stmt  *news, *record, *files, *output;
     index_box_t   *prev, *next;     /* open ones, least recently used first */
 };
@@ -119,6 +121,7 @@ enum {
     INDEX_S_PATHS_ADD, INDEX_S_PATHS_DEL, INDEX_S_SPAN, INDEX_S_PART,
     INDEX_S_PART_ADD, INDEX_S_PART_DOCS, INDEX_S_PART_DEAD, INDEX_S_BOX_ADD, INDEX_S_BOX_SET,
     INDEX_S_BOX_DEL, INDEX_S_OPS_OF, INDEX_S_OP_DEL, INDEX_S_EVENTS,
+    INDEX_S_EVENT,
     INDEX_STMTS
 };
 
@@ -237,16 +240,29 @@ typedef enum {
 /* Reads what is new in a box into ix->docs.  FAILED with *rc: an error of the
  * index itself, or SQLITE_OK: of the history file. */
 index_read_e index_read(index_t *ix, index_box_t *box, int *rc);
-/* Compares the list with what a box still has. */
-bool index_compare(index_t *ix, index_box_t *box, int *rc);
 /* Opens a file, if it is not; false when that cannot be. */
 bool index_box_open(index_t *ix, index_box_t *box);
 void index_box_close(index_t *ix, index_box_t *box);
+/* One moment of a file, which it opens: index_box_end() ends it.  False when
+ * that cannot be (it is in the log), or the file is gone or box->empty. */
+bool index_box_begin(index_t *ix, index_box_t *box);
+void index_box_end(index_box_t *box);
+/* Gives it a number in the list, if it has none. */
+int index_box_add(index_t *ix, index_box_t *box);
+
+/* --- index_compare.c: what is gone ---------------------------------------- */
+
+/* Compares the list with what a box still has: what was deleted leaves the
+ * list, what has moved on from _gateway is read where it is now.  False: a
+ * history file cannot be read now, or *rc: the index itself failed. */
+bool index_compare(index_t *ix, index_box_t *box, int *rc);
 
 /* --- index_files.c: which there are --------------------------------------- */
 
 /* The box of a directory, made if need be; NULL without memory. */
 index_box_t *index_box(index_t *ix, const char *dir);
+/* Is it that of what has no sandbox, or not yet? */
+bool index_is_gateway(const index_box_t *box);
 /* It has news; `forget`: something may be gone from it. */
 void index_dirty(index_t *ix, index_box_t *box, bool forget);
 /* Looks at all files: what has changed becomes dirty, what is gone leaves the

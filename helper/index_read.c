@@ -327,7 +327,7 @@ index_have(index_t *ix, index_box_t *box, const index_doc_t *d,
 
         dir = history_column(st, 1);
         have->moving = same && sb_eq(dir, sb_lit(SCHEMA_GATEWAY));
-        have->behind = same && strcmp(box->dir, SCHEMA_GATEWAY) == 0;
+        have->behind = same && index_is_gateway(box);
         have->ours = have->ours && same;
         rc = SQLITE_DONE;
     }
@@ -411,7 +411,7 @@ index_read_one(index_t *ix, index_box_t *box, const char *id, bool *bad)
     rc = sqlite3_step(box->record);
 
     if (rc != SQLITE_ROW) {
-        /* it was deleted or moved since */
+        /* deleted: the change that tells of it is left */
         *bad = rc != SQLITE_DONE;
         (void) sqlite3_reset(box->record);
         return SQLITE_OK;
@@ -496,7 +496,7 @@ index_read_text(index_t *ix, index_box_t *box, const char *id, sb_str_t *head,
     bool         ok;
     index_doc_t  d;
 
-    if (!index_box_open(ix, box)) {
+    if (!index_box_begin(ix, box)) {
         return false;
     }
 
@@ -514,6 +514,7 @@ index_read_text(index_t *ix, index_box_t *box, const char *id, sb_str_t *head,
     }
 
     (void) sqlite3_reset(box->record);
+    index_box_end(box);
 
     if (ok) {
         *head = sb_str(ix->text.data + d.head, d.nhead);

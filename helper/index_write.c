@@ -354,14 +354,22 @@ index_span(index_t *ix, int64_t pos, int64_t lo, int64_t hi)
 
 
 /* Positions in order: a table of the full text takes rows out of order only
- * with a flush. */
+ * with a flush.  What was read of one record, the last word last: that of the
+ * file it moves to from _gateway, which has it until it is there. */
 static int
 index_doc_compare(const void *one, const void *two)
 {
+    bool                moved;
     const index_doc_t  *a = one, *b = two;
 
     if (a->pos != b->pos) {
         return a->pos < b->pos ? -1 : 1;
+    }
+
+    moved = !index_is_gateway(a->box);
+
+    if (moved == index_is_gateway(b->box)) {
+        return moved ? 1 : -1;
     }
 
     return (a->order > b->order) - (a->order < b->order);
@@ -373,8 +381,8 @@ static bool
 index_same(const index_doc_t *a, const index_doc_t *b)
 {
     return strcmp(a->id, b->id) == 0
-           && (a->box == b->box || strcmp(a->box->dir, SCHEMA_GATEWAY) == 0
-               || strcmp(b->box->dir, SCHEMA_GATEWAY) == 0);
+           && (a->box == b->box || index_is_gateway(a->box)
+               || index_is_gateway(b->box));
 }
 
 
@@ -398,7 +406,7 @@ index_docs(index_t *ix)
         if (i + 1 < ix->ndocs && d[1].pos == d->pos) {
 
             if (index_same(&d[0], &d[1])) {
-                /* read twice: the later one knows more */
+                /* read twice: the last one knows more */
                 d[1].keep_text = d[1].keep_text && d->keep_text;
                 continue;
             }

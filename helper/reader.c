@@ -254,6 +254,78 @@ reader_take(readers_t *rs, const char *dir, reader_t **reader,
 }
 
 
+/* The number of a record in its file: 1, 0 it is not there, -1 with err. */
+static int
+reader_row(reader_t *r, const char *id, int64_t *row, history_error_t *err)
+{
+    int            rc;
+    sqlite3_stmt  *stmt;
+
+    stmt = history_prepare(r->db, "SELECT seq FROM history_events WHERE"
+                           " event_id = ?1", err);
+    if (stmt == NULL) {
+        return -1;
+    }
+
+    sqlite3_bind_text(stmt, 1, id, -1, SQLITE_STATIC);
+    rc = history_step(stmt, err);
+
+    if (rc == 1) {
+        *row = sqlite3_column_int64(stmt, 0);
+    }
+
+    sqlite3_finalize(stmt);
+
+    return rc;
+}
+
+
+reader_rc_e
+reader_take_of(readers_t *rs, const char *dir, const char *id, int64_t *row,
+    reader_t **reader, history_error_t *err)
+{
+    int           found;
+    char          to[STORE_DIR_LEN];
+    reader_rc_e   rc;
+
+    rc = reader_take(rs, dir, reader, err);
+
+    if (rc != READER_OK || strcmp(dir, SCHEMA_GATEWAY) != 0) {
+        return rc;
+    }
+
+    found = history_query_moved((*reader)->db, id, to, err);
+
+    if (found == 0) {
+        return READER_OK;
+    }
+
+    reader_give(rs, *reader, found == -1);
+    *reader = NULL;
+
+    if (found == -1) {
+        return READER_FAILED;
+    }
+
+    rc = reader_take(rs, to, reader, err);
+
+    if (rc != READER_OK || row == NULL) {
+        return rc;
+    }
+
+    found = reader_row(*reader, id, row, err);
+
+    if (found == 1) {
+        return READER_OK;
+    }
+
+    reader_give(rs, *reader, found == -1);
+    *reader = NULL;
+
+    return found == 0 ? READER_MISSING : READER_FAILED;
+}
+
+
 void
 reader_give(readers_t *rs, reader_t *r, bool broken)
 {

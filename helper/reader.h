@@ -51,6 +51,14 @@ typedef enum {
  */
 reader_rc_e reader_take(readers_t *rs, const char *dir, reader_t **reader,
     history_error_t *err);
+/*
+ * As reader_take(), of the file that holds a record, where `dir` was looked up
+ * before: a record that has moved on from _gateway since is followed (reader->dir
+ * says where), and *row becomes its history_events.seq there (row NULL: not
+ * asked for).  READER_MISSING also when it is gone from there.
+ */
+reader_rc_e reader_take_of(readers_t *rs, const char *dir, const char *id,
+    int64_t *row, reader_t **reader, history_error_t *err);
 /* Ends the snapshot; `broken` also closes the connection.  All statements of
  * the caller's own are finalized before. */
 void reader_give(readers_t *rs, reader_t *r, bool broken);

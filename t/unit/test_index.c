@@ -17,6 +17,7 @@
 #include "stats.h"
 
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 
@@ -80,10 +81,9 @@ file_close(void)
 
 
 static void
-file(const char *dir)
+file_empty(const char *dir)
 {
-    char               path[512];
-    schema_identity_t  id = { dir, "i", NULL, "2026-01-01T00:00:00.000000Z" };
+    char  path[512];
 
     file_close();
     (void) snprintf(path, sizeof(path), "%s/%s", t.history, dir);
@@ -91,9 +91,18 @@ file(const char *dir)
     assert_true(store_dir_path(path, sizeof(path), t.history, dir) != 0);
     assert_int_equal(sqlite3_open(path, &t.db), SQLITE_OK);
     assert_int_equal(schema_pragmas(t.db, true), SQLITE_OK);
+    (void) snprintf(t.dir, sizeof(t.dir), "%s", dir);
+}
+
+
+static void
+file(const char *dir)
+{
+    schema_identity_t  id = { dir, "i", NULL, "2026-01-01T00:00:00.000000Z" };
+
+    file_empty(dir);
     assert_int_equal(schema_create(t.db), SQLITE_OK);
     assert_int_equal(schema_write_meta(t.db, &id), SQLITE_OK);
-    (void) snprintf(t.dir, sizeof(t.dir), "%s", dir);
 }
 
 
@@ -180,19 +189,41 @@ record(const rec_t *r)
 #define add(...)  record(&(rec_t) { __VA_ARGS__ })
 
 
+/* A record leaves _gateway, the file at hand; the other one has it already. */
+static void
+moves(const char *id, const char *sandbox)
+{
+    sql("savepoint one");
+    sql("delete from history_changes where event_id = '%q'", id);
+    sql("delete from history_events where event_id = '%q'", id);
+    sql("update gateway_records set moved_to = '%q' where event_id = '%q'",
+        sandbox, id);
+    sql("release one");
+}
+
+
 /* --- the index --------------------------------------------------------------------- */
 
-/* Everything that is in the files is in the index when it returns. */
-static void
-sync_index(void)
+/* Everything that was told is applied, up to this cursor. */
+static uint64_t
+applied(void)
 {
     static uint64_t  cursor;
 
     cursor = cursor > (uint64_t) t.cursor ? cursor + 1
                                           : (uint64_t) t.cursor + 1;
     stats_set(STATS_APPLIED_CURSOR, cursor);
+
+    return cursor;
+}
+
+
+/* Everything that is in the files is in the index when it returns. */
+static void
+sync_index(void)
+{
     index_touch(t.ix, t.dir);
-    assert_true(index_wait(t.ix, cursor, WAIT_MS));
+    assert_true(index_wait(t.ix, applied(), WAIT_MS));
 }
 
 
@@ -279,6 +310,18 @@ ask(const char *name, const char *value)
     }
 
     return ask_as(&f, NULL, INDEX_OK);
+}
+
+/* The file that the only record with this id, and no other, is in. */
+static const char *
+where(const char *id)
+{
+    static index_hit_t  hit;
+
+    assert_string_equal(ask(NULL, NULL), id);
+    assert_int_equal(index_find(t.ix, id, &hit), 1);
+
+    return hit.dir;
 }
 
 #define finds(q, ids)  assert_string_equal(ask("q", q), ids)
@@ -726,13 +769,139 @@ test_moved(void **state)
 
     file("s1");
     add("a", .type = "sandbox.create", .cursor = 77);
-    file("_gateway");
-    sql("delete from history_events");
-    sql("delete from history_changes");
     index_touch(t.ix, "s1");
+    file("_gateway");
+    moves("a", "s1");
+    sync_index();
+    assert_string_equal(where("a"), "s1");
+    index_forget(t.ix, "_gateway");
+    sync_index();
+    assert_string_equal(where("a"), "s1");
+}
+
+
+/* For a moment both files have it: it counts where it goes, in whatever order
+ * they are read. */
+static void
+test_moving(void **state)
+{
+    (void) state;
+
+    index_free(t.ix);
+    file("_gateway");
+    add("a", .command = "echo", .cursor = 77);
+    file("s1");
+    add("a", .command = "echo", .cursor = 77);
+    t.ix = index_new(t.base, t.history, false);
+    assert_non_null(t.ix);
+    index_touch(t.ix, "_gateway");
+    index_touch(t.ix, "s1");
+    assert_true(index_start(t.ix));
+    sync_index();
+    assert_string_equal(where("a"), "s1");
+    finds("echo", "a");
+
+    file("_gateway");
+    moves("a", "s1");
+    sync_index();
+    assert_string_equal(where("a"), "s1");
+}
+
+
+/* It leaves _gateway just when that is read, and nothing else is told later. */
+static void
+test_moved_meanwhile(void **state)
+{
+    sqlite3          *gateway;
+    uint64_t          cursor;
+    struct timespec   a_while = { 0, 200000000 };
+
+    (void) state;
+
+    sync_index();
+    file("_gateway");
+    sql("pragma journal_mode = delete");
+    add("a", .cursor = 77);
+    sql("begin exclusive");
+    index_touch(t.ix, "_gateway");
+    cursor = applied();
+    index_hurry(t.ix, cursor);
+    (void) nanosleep(&a_while, NULL);
+
+    gateway = t.db;
+    t.db = NULL;
+    file("s1");
+    add("a", .cursor = 77);
+    file_close();
+    t.db = gateway;
+    index_touch(t.ix, "s1");
+    moves("a", "s1");
+    sql("commit");
+
+    assert_true(index_wait(t.ix, cursor, WAIT_MS));
+    assert_string_equal(where("a"), "s1");
+}
+
+
+/* What is compared tells of records that are gone, not of those that moved. */
+static void
+test_moved_compared(void **state)
+{
+    (void) state;
+
+    file("_gateway");
+    add("a", .cursor = 77);
+    add("b", .cursor = 78);
+    add("c", .cursor = 79);
+    t.cursor = 79;
+    sync_index();
+    assert_string_equal(ask(NULL, NULL), "c b a");
+
+    file("s1");
+    add("a", .cursor = 77);
+    file("_gateway");
+    moves("a", "s1");
+    moves("b", "none");
+    sql("delete from history_events where event_id = 'c'");
+    index_forget(t.ix, "_gateway");
     sync_index();
     assert_string_equal(ask(NULL, NULL), "a");
-    index_forget(t.ix, "_gateway");
+    assert_string_equal(where("a"), "s1");
+}
+
+
+/* A file of others, which gets the tables of ours. */
+static void
+test_tables_later(void **state)
+{
+    (void) state;
+
+    file("s1");
+    sql("drop table gateway_records");
+    add("a", .cursor = -1);
+    sync_index();
+    assert_string_equal(ask(NULL, NULL), "a");
+
+    assert_int_equal(schema_create(t.db), SQLITE_OK);
+    add("b", .cursor = 77);
+    add("c", .cursor = 76);
+    t.cursor = 77;
+    sync_index();
+    assert_string_equal(ask(NULL, NULL), "b c a");
+}
+
+
+/* A file that is just being made. */
+static void
+test_no_tables(void **state)
+{
+    (void) state;
+
+    file_empty("s1");
+    sync_index();
+    assert_string_equal(ask(NULL, NULL), "");
+    file("s1");
+    add("a", .command = "echo");
     sync_index();
     assert_string_equal(ask(NULL, NULL), "a");
 }
@@ -1085,6 +1254,11 @@ main(void)
         with(test_rebuild),
         with(test_replaced),
         with(test_moved),
+        with(test_moving),
+        with(test_moved_meanwhile),
+        with(test_moved_compared),
+        with(test_tables_later),
+        with(test_no_tables),
         with(test_foreign),
         with(test_copied),
         with(test_facets),
