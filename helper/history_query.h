@@ -73,6 +73,8 @@ bool history_query_prepare(sqlite3 *db, history_error_t *err);
     X(PARENT,           "w.parent")                                          \
     X(ERROR_CODE,       "w.error_code")                                      \
     X(REASON,           "w.reason")                                          \
+    X(VERDICT,          HISTORY_RESULT("verdict"))                           \
+    X(RULE,             HISTORY_RESULT("verdict_rule"))                      \
     X(RECORD,           "w.record")                                          \
     X(NAMED,            "w.sandbox")                                         \
     X(FOLDED,           "d.count")                                           \

@@ -274,10 +274,20 @@ history_record_members(history_out_t *out, history_row_t *row)
     history_member_output(out, row);
     history_member_file(out, row);
 
-    /* Of waves to come: policy, locks. */
-
     history_out_key(out, "verdict");
-    history_out_text(out, "null");
+
+    if (history_row_null(row, HR_VERDICT)) {
+        history_out_text(out, "null");
+
+    } else {
+        history_out_text(out, "{");
+        history_member(out, row, "decision", HR_VERDICT);
+        history_member(out, row, "rule", HR_RULE);
+        history_out_text(out, "}");
+    }
+
+    /* Of a wave to come: locks. */
+
     history_out_key(out, "lock");
     history_out_text(out, "null");
     history_out_key(out, "chain");

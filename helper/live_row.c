@@ -255,7 +255,8 @@ live_texts(live_row_t *r, const live_op_t *op, const rows_record_t *begin)
         { HR_AGENT, SB_T_AGENT }, { HR_REQUEST_ID, SB_T_REQUEST_ID },
         { HR_RECORD, SB_T_RECORD }, { HR_ROUTE, SB_T_ROUTE },
         { HR_UPSTREAM, SB_T_UPSTREAM }, { HR_ERROR_CODE, SB_T_ERROR_CODE },
-        { HR_REASON, SB_T_REASON }
+        { HR_REASON, SB_T_REASON }, { HR_VERDICT, SB_T_VERDICT },
+        { HR_RULE, SB_T_RULE }
     };
     static const struct {
         int       column;

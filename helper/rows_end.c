@@ -296,6 +296,14 @@ rows_end_read(store_db_t *db, rows_op_t *op, const facts_t *t,
     }
 
     result_str(&res, "error_code", t->v[SB_T_ERROR_CODE]);
+    result_str(&res, "verdict", t->v[SB_T_VERDICT]);
+    result_str(&res, "verdict_rule", t->v[SB_T_RULE]);
+    result_str(&res, "verdict_path", t->v[SB_T_RULE_PATH]);
+
+    if (facts_has(t, SB_T_UNREAD)) {
+        result_bool(&res, "verdict_unread", true);
+    }
+
     rows_end_int(&res, "http_status", t, SB_T_HTTP_STATUS, end->http_status);
     rows_end_int(&res, "bytes_in", t, SB_T_BYTES_IN, end->bytes_in);
     rows_end_int(&res, "bytes_out", t, SB_T_BYTES_OUT, end->bytes_out);

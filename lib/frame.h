@@ -174,6 +174,11 @@ typedef enum {
     SB_T_SHA256 = 87,       /* 32 bytes: digest of the answer body (file.read) */
     SB_T_ROUTE = 88,        /* text: "straight" | "server-proxy" | "lifecycle"
                                | "ingress" */
+    SB_T_VERDICT = 91,      /* text: "allow" | "deny" | "observe" (a rule
+                               would have denied it) */
+    SB_T_RULE = 92,         /* name of the rule that says so, "default" */
+    SB_T_RULE_PATH = 93,    /* which path was denied */
+    SB_T_UNREAD = 94,       /* present: not all of the command was read */
     SB_T_LOCK_READ = 110,   /* a path, in the spelling of lock.h */
     SB_T_LOCK_WRITE = 111,
     SB_T_LOCK_MS = 112,     /* u64: the time it waits for them */

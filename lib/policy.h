@@ -48,6 +48,8 @@ typedef struct {
     size_t                   nmetadata;
     bool                     has_command;
     sb_str_t                 command;
+    bool                     code;          /* it is code of another language:
+                                               counts as unread */
     bool                     has_image;
     sb_str_t                 image;
     uint32_t                 port;          /* 0: none */

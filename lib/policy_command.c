@@ -147,7 +147,8 @@ sb_policy_search(sb_policy_command_t *c, const sb_policy_regex_t *re,
 
 
 sb_rc_t
-sb_policy_command_read(sb_policy_command_t **command, sb_str_t text)
+sb_policy_command_read(sb_policy_command_t **command, sb_str_t text,
+    bool code)
 {
     sb_rc_t               rc;
     sb_policy_command_t  *c;
@@ -169,7 +170,8 @@ sb_policy_command_read(sb_policy_command_t **command, sb_str_t text)
     rc = sb_shell_read(&c->shell, c->text);
 
     /* no shell sees what is behind a NUL as it stands */
-    c->shell.unread |= memchr(c->text.data, '\0', c->text.len) != NULL;
+    c->shell.unread |= code
+                       || memchr(c->text.data, '\0', c->text.len) != NULL;
 
     return rc;
 }

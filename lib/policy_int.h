@@ -117,7 +117,8 @@ void sb_policy_regex_free(sb_policy_regex_t *regex);
 /* A command that was read once for all rules. */
 typedef struct sb_policy_command_s  sb_policy_command_t;
 
-sb_rc_t sb_policy_command_read(sb_policy_command_t **command, sb_str_t text);
+sb_rc_t sb_policy_command_read(sb_policy_command_t **command, sb_str_t text,
+    bool code);
 void sb_policy_command_free(sb_policy_command_t *command);
 bool sb_policy_command_unread(const sb_policy_command_t *command);
 

@@ -22,8 +22,9 @@ typedef struct {
                                        command.execute, egress.policy.set with
                                        an empty body is egress.policy.reset */
     sb_buf_t            json;       /* canonical JSON object for request_json */
-    sb_str_t            command;    /* command or code; empty when none */
-    bool                has_command;
+    sb_str_t            command;    /* command or code, also that of a new
+                                       terminal; empty when none */
+    bool                has_command;    /* it has a row of its own */
     sb_str_t            cwd;
     int64_t             timeout_ms; /* -1: none */
     bool                background;

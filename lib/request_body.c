@@ -509,10 +509,8 @@ sb_body_member(sb_request_ctx_t *c, sb_body_object_t *o, const sb_member_t *m,
     switch (m->kind) {
 
     case SB_M_COMMAND:
-        if (text && (c->r->op->flags & SB_OPF_COMMAND)) {
-            c->r->command = v->text;
-            c->r->has_command = true;
-        }
+        c->r->command = text ? v->text : c->r->command;
+        c->r->has_command |= text && (c->r->op->flags & SB_OPF_COMMAND);
 
         break;
 

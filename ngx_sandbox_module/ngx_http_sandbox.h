@@ -16,6 +16,7 @@
 #include "operation_table.h"
 #include "request.h"
 #include "multipart.h"
+#include "policy.h"
 #include "stream.h"
 #include "frame.h"
 #include "token.h"
@@ -166,6 +167,7 @@ typedef struct {
     ngx_str_t                     api_key;
     ngx_str_t                     api_key_file;
     sb_tokens_t                  *tokens;
+    sb_policy_t                  *policy;       /* NULL: none */
     void                        **within;       /* of a server: settings of
                                                    its first sandbox location */
     ngx_uint_t                    host_header;  /* NGX_HTTP_SANDBOX_HOST_* */
@@ -250,6 +252,8 @@ typedef struct {
     sb_request_t                 *facts;        /* freed with the pool */
     sb_multipart_t               *multipart;
     off_t                         bytes_in;
+    off_t                         looked;       /* at its limits, up to here */
+    sb_policy_verdict_t          *verdict;      /* NULL: not judged */
 
     /* road */
     ngx_http_sandbox_road_t      *road;         /* NULL: server proxy or
@@ -305,6 +309,7 @@ typedef struct {
     unsigned                      overloaded:1; /* ... as the queue is full */
     unsigned                      body_started:1;
     unsigned                      body_done:1;
+    unsigned                      policed:1;    /* the policy has spoken */
     unsigned                      judged:1;     /* ready to be forwarded */
     unsigned                      refused:1;
     unsigned                      too_large:1;
@@ -580,11 +585,17 @@ char *ngx_http_sandbox_conf_api_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_sandbox_conf_tokens(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+/* Reads a small file into memory of cf; tells the log what is wrong. */
+ngx_int_t ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *name, ngx_str_t *text);
 char *ngx_http_sandbox_conf_allow(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_sandbox_conf_record(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_sandbox_conf_history(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+/* ngx_http_sandbox_policy.c */
+char *ngx_http_sandbox_conf_policy(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 /* ngx_http_sandbox_port_conf.c: the listener for user ports */
 char *ngx_http_sandbox_conf_port_listen(ngx_conf_t *cf, ngx_command_t *cmd,

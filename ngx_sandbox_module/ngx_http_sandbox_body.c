@@ -5,6 +5,7 @@
 
 
 #include "ngx_http_sandbox_headers.h"
+#include "ngx_http_sandbox_policy.h"
 
 
 static void ngx_http_sandbox_body_ready(ngx_http_request_t *r);
@@ -211,8 +212,10 @@ ngx_http_sandbox_upload_start(ngx_http_request_t *r,
     sb_multipart_limits_t         limits;
     ngx_http_sandbox_loc_conf_t  *lcf;
 
-    if (ctx->multipart || ctx->mode == NGX_HTTP_SANDBOX_OFF
-        || r->headers_in.content_type == NULL)
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    if (ctx->multipart || r->headers_in.content_type == NULL
+        || (ctx->mode == NGX_HTTP_SANDBOX_OFF && lcf->policy == NULL))
     {
         return NGX_OK;
     }
@@ -244,8 +247,6 @@ ngx_http_sandbox_upload_start(ngx_http_request_t *r,
         ctx->multipart_bad = 1;
         return NGX_OK;
     }
-
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
     ctx->digests = lcf->digest;
 
@@ -290,7 +291,7 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         n = ngx_buf_in_memory(b) ? b->last - b->pos : 0;
         ctx->bytes_in += n;
 
-        if (ctx->body_started && !ctx->body_done) {
+        if (ctx->body_started && !ctx->body_done && ctx->multipart == NULL) {
 
             lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
@@ -319,6 +320,16 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
         if (rc != SB_OK && rc != SB_AGAIN) {
             return ngx_http_sandbox_upload_refused(r, ctx, rc);
+        }
+
+        if (ctx->body_started && !ctx->body_done) {
+
+            lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+            next = ngx_http_sandbox_policy_early(r, ctx, lcf);
+            if (next != NGX_OK) {
+                return next;
+            }
         }
     }
 

@@ -4,8 +4,6 @@
 #include "ngx_http_sandbox_secret.h"
 
 
-static ngx_int_t ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *name, ngx_str_t *text);
 static void ngx_http_sandbox_tokens_cleanup(void *data);
 
 
@@ -208,7 +206,7 @@ ngx_http_sandbox_conf_public(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t *name, ngx_str_t *text)
 {

@@ -14,7 +14,7 @@
 #include "ngx_http_sandbox.h"
 
 
-#define NGX_HTTP_SANDBOX_METRIC_LAYOUT   1
+#define NGX_HTTP_SANDBOX_METRIC_LAYOUT   2
 
 #define NGX_HTTP_SANDBOX_METRIC_OPS      192    /* more than there are */
 #define NGX_HTTP_SANDBOX_METRIC_CODES    32
@@ -74,6 +74,14 @@ typedef enum {
       "unused tickets that made room in sandbox_port_zone")                   \
     X(TICKETS_REFUSED, "port_tickets_refused_total",                          \
       "tickets for user ports that were wrong, used or late")                 \
+    X(POLICY_ALLOWED, "policy_allowed_total",                                 \
+      "operations that the policy allowed")                                   \
+    X(POLICY_DENIED, "policy_denied_total",                                   \
+      "operations that the policy denied")                                    \
+    X(POLICY_OBSERVED, "policy_observed_total",                               \
+      "operations that an observe rule would have denied")                    \
+    X(POLICY_UNREAD, "policy_unread_total",                                   \
+      "commands that rules could not read to the end")                        \
     X(REDACTED, "redacted_total",                                             \
       "credentials masked in what is recorded, told in its record")
 

@@ -275,6 +275,13 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       0,
       NULL },
 
+    { ngx_string("sandbox_policy"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_http_sandbox_conf_policy,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("sandbox_upstream_host"),
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
       ngx_conf_set_enum_slot,
@@ -483,6 +490,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->upstream = NGX_CONF_UNSET_PTR;
     lcf->hosts = NGX_CONF_UNSET_PTR;
     lcf->tokens = NGX_CONF_UNSET_PTR;
+    lcf->policy = NGX_CONF_UNSET_PTR;
     lcf->host_header = NGX_CONF_UNSET_UINT;
     lcf->ingress = NGX_CONF_UNSET_PTR;
     lcf->endpoints = NGX_CONF_UNSET_UINT;
@@ -523,6 +531,7 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->upstream, prev->upstream, NULL);
     ngx_conf_merge_ptr_value(conf->hosts, prev->hosts, NULL);
     ngx_conf_merge_ptr_value(conf->tokens, prev->tokens, NULL);
+    ngx_conf_merge_ptr_value(conf->policy, prev->policy, NULL);
     ngx_conf_merge_uint_value(conf->host_header, prev->host_header,
                               NGX_HTTP_SANDBOX_HOST_AUTO);
     ngx_conf_merge_ptr_value(conf->ingress, prev->ingress,

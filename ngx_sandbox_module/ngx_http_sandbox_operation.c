@@ -12,6 +12,7 @@
 #include "ngx_http_sandbox_full.h"
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_port.h"
 
 
@@ -360,6 +361,13 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
                                        "GATEWAY_AMBIGUOUS_REQUEST",
                                        ctx->facts->reason, NULL);
+    }
+
+    if (lcf->policy && !ctx->policed) {
+        rc = ngx_http_sandbox_policy_judge(r, ctx, lcf);
+        if (rc != NGX_OK) {
+            return rc;
+        }
     }
 
     if (ctx->overloaded && ctx->mode == NGX_HTTP_SANDBOX_STRICT) {

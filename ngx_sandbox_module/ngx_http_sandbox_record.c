@@ -7,6 +7,7 @@
 
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_secret.h"
 
 
@@ -459,6 +460,10 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     ngx_http_sandbox_put(&w, SB_T_ERROR_CODE, &ctx->error_code);
     ngx_http_sandbox_put(&w, SB_T_COMMAND_ID, &ctx->command_id);
+
+    if (ctx->verdict) {
+        ngx_http_sandbox_policy_put(&w, ctx);
+    }
 
     u = r->upstream;
 

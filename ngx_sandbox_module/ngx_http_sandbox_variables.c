@@ -1,7 +1,7 @@
 /* The module's variables. */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_policy.h"
 
 
 typedef enum {
@@ -11,6 +11,8 @@ typedef enum {
     NGX_HTTP_SANDBOX_VAR_PORT,
     NGX_HTTP_SANDBOX_VAR_ACTOR_ID,
     NGX_HTTP_SANDBOX_VAR_STATUS,
+    NGX_HTTP_SANDBOX_VAR_VERDICT,
+    NGX_HTTP_SANDBOX_VAR_RULE,
     NGX_HTTP_SANDBOX_VAR_UPSTREAM_URI,
     NGX_HTTP_SANDBOX_VAR_UPSTREAM_HOST,
     NGX_HTTP_SANDBOX_VAR_CONNECTION
@@ -40,6 +42,12 @@ static ngx_http_variable_t  ngx_http_sandbox_variables[] = {
 
     { ngx_string("sandbox_status"), NULL, ngx_http_sandbox_variable,
       NGX_HTTP_SANDBOX_VAR_STATUS, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("sandbox_verdict"), NULL, ngx_http_sandbox_variable,
+      NGX_HTTP_SANDBOX_VAR_VERDICT, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("sandbox_rule"), NULL, ngx_http_sandbox_variable,
+      NGX_HTTP_SANDBOX_VAR_RULE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("sandbox_upstream_uri"), NULL, ngx_http_sandbox_variable,
       NGX_HTTP_SANDBOX_VAR_UPSTREAM_URI, NGX_HTTP_VAR_NOCACHEABLE, 0 },
@@ -78,7 +86,7 @@ ngx_http_sandbox_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)
 {
     u_char                  *p;
-    ngx_str_t                s;
+    ngx_str_t                s, rule;
     ngx_http_sandbox_ctx_t  *ctx;
 
     ctx = ngx_http_sandbox_get_ctx(r);
@@ -132,6 +140,14 @@ ngx_http_sandbox_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 
             s.data = (u_char *) (ctx->status ? ctx->status : "started");
             s.len = ngx_strlen(s.data);
+            break;
+
+        case NGX_HTTP_SANDBOX_VAR_VERDICT:
+            ngx_http_sandbox_policy_text(ctx, &s, &rule);
+            break;
+
+        case NGX_HTTP_SANDBOX_VAR_RULE:
+            ngx_http_sandbox_policy_text(ctx, &rule, &s);
             break;
 
         case NGX_HTTP_SANDBOX_VAR_UPSTREAM_URI:

@@ -68,6 +68,9 @@ my $etc = $t->dir . '/etc';
 
 SandboxTest::write_file("$etc/empty", '');
 SandboxTest::write_file("$etc/words", "two words\n");
+SandboxTest::write_file("$etc/policy", "default allow;\n");
+SandboxTest::write_file("$etc/policy-$_",
+    "deny level-$_ { command \"^level \"; } default allow;\n") for 1 .. 3;
 SandboxTest::write_file("$etc/no-tokens", "admin nothing\n");
 
 my $VALUE = [ [ 'NAME $nothing_of_the_kind;', qr/unknown "nothing_of_the_kind"/ ] ];
@@ -142,6 +145,10 @@ my %row = (
     sandbox_tokens => { skip_good => 1, effect => 'auth.t', bad => [
         [ "NAME $etc/no-tokens;", qr/line 1 of/ ],
         [ "NAME $etc/not-there;", qr/cannot be read/ ] ] },
+    sandbox_policy => { good => "$etc/policy", effect => 'policy.t', bad => [
+        [ "NAME $etc/words;", qr/sandbox_policy: \S+words:1:1: allow, deny/ ],
+        [ "NAME $etc/not-there;", qr/cannot be read/ ],
+        [ 'NAME off; NAME off;', qr/duplicate/ ] ] },
     sandbox_ingress => { good => 'off', effect => 'ingress.t', bad => [
         [ 'NAME nonsense;', qr/must be off, header, uri or host/ ] ] },
     sandbox_endpoints => { good => 'all', effect => 'endpoints.t', bad => [
@@ -260,6 +267,7 @@ my %set = (
                       's.test only-l.test' ],
     sandbox_endpoints => [ 'rewrite', 'all', 'off' ],
     sandbox_endpoint_allow => [ '127.0.0.0/8', '10.0.0.0/8', '127.0.0.0/8' ],
+    sandbox_policy => [ map { "$etc/policy-$_" } 1 .. 3 ],
     sandbox_record => [ 'file.stat off', 'file.stat best_effort', 'file.stat off' ],
     sandbox_capture_limit => [ 1, 2, 0 ],
     sandbox_digest => [ 'off', 'on', 'off' ],
@@ -439,6 +447,15 @@ my %inherits = (
             ask($p, GET => '');
             my ($seen) = $t->up->requests(qr{^GET });
             like($seen->{head}, qr/key-of-level-$p->{n}-/, "$p->{level}: its key");
+        }
+    },
+
+    sandbox_policy => sub {
+        for my $p (@places) {
+            my $r = ask($p, POST => '/proxy/44772/command',
+                        body => '{"command":"level x"}');
+            is($r->status, 403, "$p->{level}: denied");
+            is($r->json->{details}{rule}, "level-$p->{n}", 'by its own rule');
         }
     },
 

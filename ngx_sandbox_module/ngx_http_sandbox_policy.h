@@ -1,0 +1,31 @@
+/* Policies: sandbox_policy, the verdict on an operation (lib/policy.h). */
+
+#ifndef _NGX_HTTP_SANDBOX_POLICY_H_INCLUDED_
+#define _NGX_HTTP_SANDBOX_POLICY_H_INCLUDED_
+
+
+#include "ngx_http_sandbox.h"
+
+
+/* In the precontent phase, once query and JSON body are read: NGX_OK, it may
+ * go on; else what the phase handler has to return (refused, or an upload is
+ * being read to its end). */
+ngx_int_t ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
+
+/* While an upload is read: NGX_OK, or the status with which a rule with a limit
+ * ends it before its end. */
+ngx_int_t ngx_http_sandbox_policy_early(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
+
+/* What END says of the verdict. */
+void ngx_http_sandbox_policy_put(sb_frame_writer_t *w,
+    ngx_http_sandbox_ctx_t *ctx);
+
+/* "allow", "deny", "observe" (it would have been denied), and which rule says
+ * so; empty when nothing was judged. */
+void ngx_http_sandbox_policy_text(ngx_http_sandbox_ctx_t *ctx,
+    ngx_str_t *decision, ngx_str_t *rule);
+
+
+#endif /* _NGX_HTTP_SANDBOX_POLICY_H_INCLUDED_ */
