@@ -39,12 +39,22 @@ sub run {
     return $r->header('X-Operation-Id');
 }
 
-# A question of the API; its answer's JSON, and the whole response.
+# A question of the API; its answer's JSON, and the whole response.  Asked again
+# while a busy machine has not come to what was just done: the answer says that it
+# is not complete, or an operation is not there yet.
 sub ask {
     my ($path, %o) = @_;
 
-    my $r = $t->get("$API/$path", token => 'viewer', %o);
-    my $got = $r->json;
+    my ($r, $got);
+
+    $t->wait_for(sub {
+        $r = $t->get("$API/$path", token => 'viewer', %o);
+        $got = $r->json;
+        return 1 if $o{fails} || $o{once};
+        return $r->status == 200 && ($path =~ m{^[\w/]*operations/}
+                                     || ($got->{complete} // 1));
+    });
+
     diag("$path: ", $r->status, ' ', substr $r->content // '', 0, 300)
         if $r->status != 200 && !$o{fails};
 
@@ -107,7 +117,7 @@ my ($seen, $lies) = (0, 0);
 
 for my $i (1 .. 20) {
     my $id = run($i % 2 ? 's1' : 's2', "echo $i");
-    my $got = ask('operations?limit=1');
+    my $got = ask('operations?limit=1', once => 1);
     my $has = ($got->{items}[0]{id} // '') eq $id;
     $seen++ if $has;
     $lies++ if !$has && $got->{complete};
