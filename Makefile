@@ -69,6 +69,13 @@ $(B)/sandbox-gateway: $(call obj,$(gateway_src)) $(B)/libsb.a
 $(B)/obj/standalone/nginx_conf.o: $(B)/gen/standalone_conf.h $(B)/gen/tls_conf.h
 $(B)/obj/standalone/nginx_conf.o: private CFLAGS_C += -I$(B)/gen
 
+$(B)/obj/standalone/policy.o: $(B)/gen/default_policy.h
+$(B)/obj/standalone/policy.o: private CFLAGS_C += -I$(B)/gen
+
+$(B)/gen/%_policy.h: conf/policy.%
+	@mkdir -p $(@D)
+	sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' $< > $@
+
 $(B)/gen/%_conf.h: conf/%.conf
 	@mkdir -p $(@D)
 	sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' $< > $@
@@ -223,6 +230,8 @@ $(S)/sandbox-runtime: $(call tobj,$(runtime_src)) $(B)/t/libsb.a
 
 $(B)/tobj/standalone/nginx_conf.o: $(B)/gen/standalone_conf.h $(B)/gen/tls_conf.h
 $(B)/tobj/standalone/nginx_conf.o: private CFLAGS_T += -I$(B)/gen
+$(B)/tobj/standalone/policy.o: $(B)/gen/default_policy.h
+$(B)/tobj/standalone/policy.o: private CFLAGS_T += -I$(B)/gen
 
 $(S)/bin/nginx: t/lib/nginx-with-asan
 	@mkdir -p $(@D)
@@ -302,7 +311,7 @@ install: all
 	    "$(inst)/lib/sandbox-gateway"
 	install -m 644 $(B)/ngx_http_sandbox_module.so "$(inst)/lib/sandbox-gateway"
 	cp -R $(B)/console/. "$(inst)/share/sandbox-gateway/console"
-	install -m 644 LICENSE NOTICE README.md conf/tls.conf "$(inst)/share/doc/sandbox-gateway"
+	install -m 644 LICENSE NOTICE README.md conf/tls.conf conf/policy.default conf/policy.seed "$(inst)/share/doc/sandbox-gateway"
 	install -m 644 docs/*.md "$(inst)/share/doc/sandbox-gateway/docs"
 	for f in drop-in.conf sandbox-gateway.service; do \
 	    sed 's|/usr/local/|$(PREFIX)/|' conf/$$f \

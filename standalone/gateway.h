@@ -38,6 +38,7 @@ typedef struct {
     const char  *data;
     const char  *history;
     const char  *config;
+    const char  *policy;        /* "off" */
     const char  *nginx;         /* environment and .env only */
     const char  *hosts[GW_HOSTS_MAX];
     unsigned     nhosts;
@@ -76,6 +77,7 @@ typedef struct {
     char         history[GW_PATH_MAX];
     char         tokens[GW_PATH_MAX];
     char         conf[GW_PATH_MAX];     /* the nginx configuration in use */
+    char         policy[GW_PATH_MAX];   /* "": none */
     char         run[GW_PATH_MAX];      /* workers reach it: socket, console */
     char         socket[GW_PATH_MAX];
     char         temp[GW_PATH_MAX];     /* nginx's body and proxy files */
@@ -183,6 +185,17 @@ bool gw_conf_test(const gw_t *g, const char *conf, const char *prefix);
 
 /* `sandbox-gateway token ...`; argv[0] is "token".  Returns an exit code. */
 int gw_token_main(int argc, char **argv, char **envp);
+
+/* policy.c */
+
+/* conf/policy.default. */
+extern const char  gw_policy_default[];
+
+/* Writes it where the configuration names it, unless another one is used. */
+bool gw_policy_write(const gw_t *g);
+
+/* `sandbox-gateway policy ...`; an exit code. */
+int gw_policy_main(int argc, char **argv);
 /* Makes the token file with one token when there is none; `text` (at least
  * SB_TOKEN_TEXT_MAX bytes) is empty when there was one. */
 bool gw_token_first(const char *path, char *text);

@@ -39,6 +39,10 @@ main(int argc, char **argv, char **envp)
         return gw_token_main(argc - 1, argv + 1, envp);
     }
 
+    if (argc > 1 && strcmp(argv[1], "policy") == 0) {
+        return gw_policy_main(argc - 1, argv + 1);
+    }
+
     key = NULL;
 
     if (!gw_options_read(&g.opt, argc, argv, envp)) {
@@ -370,12 +374,14 @@ gw_prepare_files(const gw_t *g, char **key)
     } files[] = {
         { "--tls-cert", g->opt.tls_cert },
         { "--tls-key", g->opt.tls_key },
-        { "--config", g->opt.config }
+        { "--config", g->opt.config },
+        { "--policy", g->opt.policy ? g->place.policy : NULL }
     };
 
     for (k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
 
-        if (files[k].path && access(files[k].path, R_OK) == -1) {
+        if (files[k].path && files[k].path[0]
+            && access(files[k].path, R_OK) == -1) {
             return gw_fail("%s: %s cannot be read: %s.", files[k].flag,
                            files[k].path, strerror(errno));
         }
@@ -499,6 +505,11 @@ gw_check(gw_t *g)
     snprintf(g->place.conf, sizeof(g->place.conf), "%s/nginx.conf", dir);
     snprintf(g->place.data, sizeof(g->place.data), "%s", dir);
 
+    if (g->opt.policy == NULL) {
+        snprintf(g->place.policy, sizeof(g->place.policy),
+                 "%s/policy.default", dir);
+    }
+
     /* a key of its own: the real one is not there yet */
 
     if (g->opt.api_key_file == NULL && g->place.key[0]) {
@@ -519,6 +530,7 @@ gw_check(gw_t *g)
         && (g->opt.api_key_file || g->place.key[0] == '\0'
             || gw_write_file(g->place.key, "check", 5, 0600))
         && gw_conf_render(g, &out)
+        && gw_policy_write(g)
         && gw_write_file(g->place.conf, out.data, out.len, 0600)
         && gw_conf_test(g, g->place.conf, dir))
     {

@@ -168,6 +168,13 @@ gw_fill_all(gw_fill_t *f, const gw_t *g)
     gw_fill(f, "socket", "%s", p->socket);
     gw_fill(f, "tokens", "%s", p->tokens);
 
+    if (p->policy[0]) {
+        gw_fill(f, "policy", "sandbox_policy    \"%s\";\n", p->policy);
+
+    } else {
+        gw_fill(f, "policy", "%s", "");
+    }
+
     /* without root the workers are us and read the files where they are */
 
     console = p->root ? p->run : NULL;

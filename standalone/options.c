@@ -84,6 +84,9 @@ static const gw_option_t  gw_table[] = {
     { "workers", GW_WORKERS, GW_FLAG|GW_INENV, gw_at(workers), "N",
       "nginx worker processes (auto: one per core)" },
 
+    { "policy", GW_TEXT, GW_FLAG|GW_INENV, gw_at(policy), "FILE|off",
+      "rules that operations are judged by (conf/policy.default)" },
+
     { "config", GW_TEXT, GW_FLAG|GW_INENV, gw_at(config), "FILE",
       "run this nginx configuration instead of the generated one" },
 
@@ -149,7 +152,8 @@ gw_options_help(void)
     puts("sandbox-gateway: OpenSandbox behind nginx, every operation on"
          " record\n\n"
          "    sandbox-gateway [OPTION]...\n"
-         "    sandbox-gateway token add|list|remove [OPTION]...\n");
+         "    sandbox-gateway token add|list|remove [OPTION]...\n"
+         "    sandbox-gateway policy check [OPTION]...\n");
 
     for (o = gw_table; o < gw_table + GW_NOPTIONS; o++) {
         if (!(o->where & GW_FLAG)) {

@@ -87,6 +87,17 @@ gw_place_name(gw_place_t *p, const gw_options_t *opt)
         return false;
     }
 
+    if (opt->policy == NULL) {
+        if (!gw_name(p->policy, "%s/nginx/policy.default", p->data)) {
+            return false;
+        }
+
+    } else if (strcmp(opt->policy, "off") != 0
+               && !gw_absolute(p->policy, opt->policy, "--policy"))
+    {
+        return false;
+    }
+
     /* nginx takes what is relative from its own directory, not from ours */
 
     if ((opt->tls_cert && !gw_absolute(p->tls_cert, opt->tls_cert,

@@ -191,6 +191,12 @@ gw_configure(gw_run_t *r)
     gw_helper_args(g, &r->child[GW_HELPER]);
     gw_nginx_args(g, &r->child[GW_NGINX]);
 
+    /* a --config may name it as well */
+
+    if (!gw_policy_write(g)) {
+        return false;
+    }
+
     if (g->opt.config == NULL) {
         memset(&out, 0, sizeof(out));
         out.max = GW_CONF_MAX;

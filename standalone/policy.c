@@ -1,0 +1,363 @@
+/* The policy of this gateway, and `sandbox-gateway policy check`. */
+
+#include "gateway.h"
+#include "files.h"
+#include "path.h"
+#include "policy.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GW_POLICY_PATHS     64
+#define GW_POLICY_METADATA  64
+
+
+const char  gw_policy_default[] =
+#include "default_policy.h"
+;
+
+
+typedef struct {
+    const char         *policy;
+    const char         *operation;
+    const char         *command;
+    const char         *actor;
+    const char         *role;
+    const char         *sandbox;
+    const char         *image;
+    const char         *port;
+    const char         *size;
+    const char         *mode;
+    sb_policy_file_t    files[GW_POLICY_PATHS];
+    size_t              nfiles;
+    sb_policy_pair_t    metadata[GW_POLICY_METADATA];
+    size_t              nmetadata;
+} gw_policy_args_t;
+
+
+static bool gw_policy_args(gw_policy_args_t *a, int argc, char **argv);
+static bool gw_policy_list(gw_policy_args_t *a, bool path, const char *value);
+static sb_policy_t *gw_policy_load(const char *file);
+static bool gw_policy_request(gw_policy_args_t *a, sb_policy_request_t *r);
+static int gw_policy_explain(const sb_policy_t *policy, const char *file,
+    const sb_policy_request_t *r);
+
+
+bool
+gw_policy_write(const gw_t *g)
+{
+    return g->opt.policy
+           || gw_write_file(g->place.policy, gw_policy_default,
+                            sizeof(gw_policy_default) - 1, 0600)
+           || gw_fail("%s cannot be written: %s.", g->place.policy,
+                      strerror(errno));
+}
+
+
+int
+gw_policy_main(int argc, char **argv)
+{
+    int                       rc;
+    const char               *file;
+    sb_policy_t              *policy;
+    sb_policy_request_t       r;
+    static gw_policy_args_t   a;
+
+    if (argc < 2 || strcmp(argv[1], "check") != 0) {
+
+        fputs("usage: sandbox-gateway policy check [--policy FILE]"
+              " [--operation NAME] [--path PATH]...\n"
+              "           [--command TEXT] [--actor TYPE[/ID]]"
+              " [--role ROLE] [--sandbox ID]\n"
+              "           [--metadata KEY=VALUE]... [--image NAME]"
+              " [--port N] [--size BYTES] [--mode MODE]\n\n"
+              "Says whether the policy allows it, and by which rule: exit 0"
+              " allowed, 1 denied,\n2 the policy or an option is wrong."
+              "  Without an operation only the policy is\nchecked; without"
+              " --policy it is the one that sandbox-gateway comes with.\n",
+              argc > 1 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
+
+        return argc > 1 && strcmp(argv[1], "--help") == 0 ? GW_EXIT_OK
+                                                          : GW_EXIT_USAGE;
+    }
+
+    if (!gw_policy_args(&a, argc - 1, argv + 1)) {
+        return GW_EXIT_USAGE;
+    }
+
+    file = a.policy ? a.policy : "policy.default";
+    policy = gw_policy_load(a.policy);
+
+    if (policy == NULL) {
+        return GW_EXIT_USAGE;
+    }
+
+    if (a.operation == NULL) {
+        printf("%s is fine.\n", file);
+        rc = GW_EXIT_OK;
+
+    } else if (!gw_policy_request(&a, &r)) {
+        rc = GW_EXIT_USAGE;
+
+    } else {
+        rc = gw_policy_explain(policy, file, &r);
+    }
+
+    sb_policy_free(policy);
+
+    return rc;
+}
+
+
+static bool
+gw_policy_args(gw_policy_args_t *a, int argc, char **argv)
+{
+    int          i;
+    size_t       n;
+    unsigned     k;
+    const char  *arg, *value;
+
+    const struct {
+        const char   *name;
+        const char  **value;
+    } texts[] = {
+        { "policy", &a->policy },
+        { "operation", &a->operation },
+        { "command", &a->command },
+        { "actor", &a->actor },
+        { "role", &a->role },
+        { "sandbox", &a->sandbox },
+        { "image", &a->image },
+        { "port", &a->port },
+        { "size", &a->size },
+        { "mode", &a->mode },
+        { "path", NULL },
+        { "metadata", NULL },
+        { NULL, NULL }
+    };
+
+    for (i = 1; i < argc; i++) {
+        arg = argv[i];
+        n = strcspn(arg, "=");
+
+        for (k = 0; texts[k].name; k++) {
+            if (strncmp(arg, "--", 2) == 0 && strlen(texts[k].name) == n - 2
+                && strncmp(arg + 2, texts[k].name, n - 2) == 0)
+            {
+                break;
+            }
+        }
+
+        if (texts[k].name == NULL) {
+            return gw_fail("policy check: there is no option %.*s.", (int) n,
+                           arg);
+        }
+
+        value = arg[n] == '=' ? arg + n + 1 : argv[++i];
+
+        if (value == NULL) {
+            return gw_fail("policy check: %s needs a value.", arg);
+        }
+
+        if (texts[k].value) {
+            *texts[k].value = value;
+
+        } else if (!gw_policy_list(a, texts[k].name[0] == 'p', value)) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+static bool
+gw_policy_list(gw_policy_args_t *a, bool path, const char *value)
+{
+    const char  *equals;
+
+    if (path) {
+        if (a->nfiles == GW_POLICY_PATHS) {
+            return gw_fail("policy check: there are more than %d paths.",
+                           GW_POLICY_PATHS);
+        }
+
+        a->files[a->nfiles++].path = sb_str(value, strlen(value));
+        return true;
+    }
+
+    equals = strchr(value, '=');
+
+    if (equals == NULL || a->nmetadata == GW_POLICY_METADATA) {
+        return gw_fail("policy check: --metadata is KEY=VALUE, at most %d"
+                       " times.", GW_POLICY_METADATA);
+    }
+
+    a->metadata[a->nmetadata].key = sb_str(value, (size_t) (equals - value));
+    a->metadata[a->nmetadata++].value = sb_str(equals + 1, strlen(equals + 1));
+
+    return true;
+}
+
+
+/* NULL: the one that we come with. */
+
+static sb_policy_t *
+gw_policy_load(const char *file)
+{
+    char               *text;
+    size_t              len;
+    sb_rc_t             rc;
+    sb_policy_t        *policy;
+    sb_policy_error_t   error;
+
+    text = NULL;
+    len = sizeof(gw_policy_default) - 1;
+
+    if (file) {
+        text = gw_read_file(file, SB_POLICY_TEXT_MAX, &len);
+
+        if (text == NULL) {
+            gw_fail("--policy: %s cannot be read: %s.", file, strerror(errno));
+            return NULL;
+        }
+    }
+
+    rc = sb_policy_parse(sb_str(text ? text : gw_policy_default, len),
+                         file ? file : "policy.default", &policy, &error);
+
+    free(text);
+
+    if (rc == SB_OK) {
+        return policy;
+    }
+
+    gw_fail("%s.", rc == SB_ERROR ? error.text : "there is no memory left");
+
+    return NULL;
+}
+
+
+static bool
+gw_policy_request(gw_policy_args_t *a, sb_policy_request_t *r)
+{
+    size_t       i;
+    unsigned     n, mode;
+    const char  *slash;
+
+    memset(r, 0, sizeof(*r));
+
+    r->op = sb_op_find(sb_str(a->operation, strlen(a->operation)));
+
+    if (r->op == NULL) {
+        return gw_fail("policy check: there is no operation \"%s\"; their"
+                       " names stand in docs/operations.md.", a->operation);
+    }
+
+    if (a->actor) {
+        slash = strchr(a->actor, '/');
+        n = (unsigned) (slash ? (size_t) (slash - a->actor)
+                              : strlen(a->actor));
+        r->actor_type = sb_str(a->actor, n);
+        r->actor_id = slash ? sb_str(slash + 1, strlen(slash + 1))
+                            : sb_lit("");
+    }
+
+    if (a->role) {
+        r->role = sb_str(a->role, strlen(a->role));
+    }
+
+    if (a->sandbox) {
+        r->sandbox = sb_str(a->sandbox, strlen(a->sandbox));
+    }
+
+    if (a->command) {
+        r->has_command = true;
+        r->command = sb_str(a->command, strlen(a->command));
+        r->code = strcmp(a->operation, "code.execute") == 0;
+    }
+
+    if (a->image) {
+        r->has_image = true;
+        r->image = sb_str(a->image, strlen(a->image));
+    }
+
+    if (a->port) {
+        if (!gw_number(a->port, 1, 65535, &n)) {
+            return gw_fail("policy check: --port is 1 to 65535.");
+        }
+
+        r->port = n;
+    }
+
+    mode = 0;
+
+    if (a->mode && !gw_number(a->mode, 0, INT_MAX, &mode)) {
+        return gw_fail("policy check: --mode is a number such as 644.");
+    }
+
+    n = 0;
+
+    if (a->size && !gw_number(a->size, 0, UINT_MAX, &n)) {
+        return gw_fail("policy check: --size is a number of bytes.");
+    }
+
+    for (i = 0; i < a->nfiles; i++) {
+        a->files[i].mode = a->mode ? sb_mode(mode) : SB_MODE_NONE;
+        a->files[i].has_size = a->size != NULL;
+        a->files[i].size = n;
+    }
+
+    r->has_size = a->size != NULL;
+    r->size = n * a->nfiles;
+    r->files = a->files;
+    r->nfiles = a->nfiles;
+    r->files_total = a->nfiles;
+
+    r->has_metadata = a->nmetadata > 0
+                      || strcmp(a->operation, "sandbox.create") == 0;
+    r->metadata = a->metadata;
+    r->nmetadata = a->nmetadata;
+
+    return true;
+}
+
+
+static int
+gw_policy_explain(const sb_policy_t *policy, const char *file,
+    const sb_policy_request_t *r)
+{
+    bool                 denied;
+    sb_policy_verdict_t  v;
+
+    if (sb_policy_check(policy, r, &v) != SB_OK) {
+        gw_fail("there is no memory left.");
+        return GW_EXIT_USAGE;
+    }
+
+    denied = v.decision == SB_POLICY_DENY;
+
+    printf("%s: %s, %s:%u\n", denied ? "denied" : "allowed", v.rule, file,
+           v.line);
+
+    if (denied) {
+        if (v.path.len) {
+            printf("path: %.*s\n", (int) v.path.len, v.path.data);
+        }
+
+        printf("reason: %s\n", v.reason);
+    }
+
+    if (v.observed) {
+        printf("would be denied: %s, %s:%u: %s\n", v.observed, file,
+               v.observed_line, v.observed_reason);
+    }
+
+    if (v.unread) {
+        puts("unread: not all of the command could be read");
+    }
+
+    return denied ? GW_EXIT_FAILED : GW_EXIT_OK;
+}
