@@ -134,6 +134,22 @@ sb_frame_peek(const char *p, size_t n, size_t *length, uint64_t *seq)
 }
 
 
+sb_rc_t
+sb_frame_fields(const char *p, size_t n, uint8_t *type, sb_str_t *fields)
+{
+    uint64_t  seq;
+
+    if (sb_frame_peek(p, n, &n, &seq) != SB_OK) {
+        return SB_ERROR;
+    }
+
+    *type = (uint8_t) p[4];
+    *fields = sb_str(p + SB_FRAME_HEAD, n - SB_FRAME_HEAD);
+
+    return SB_OK;
+}
+
+
 bool
 sb_field_next(sb_str_t *fields, uint16_t *tag, sb_str_t *value)
 {

@@ -241,6 +241,9 @@ typedef struct {
 /* Length and seq of a whole frame that the caller has made itself and that
  * begins at p, without looking into it; SB_ERROR when n bytes cannot hold it. */
 sb_rc_t sb_frame_peek(const char *p, size_t n, size_t *length, uint64_t *seq);
+/* Type and fields of such a frame, for sb_field_next(). */
+sb_rc_t sb_frame_fields(const char *p, size_t n, uint8_t *type,
+    sb_str_t *fields);
 
 /* Reads one frame at p.  SB_AGAIN: not all of it is there (need says how many
  * bytes at least); SB_ERROR: not a frame (bad version, length, or fields that

@@ -299,8 +299,21 @@ sb_object_char(const sb_object_t *o, size_t member, size_t i)
 static int
 sb_object_compare(const sb_object_t *o, size_t a, size_t b)
 {
-    int     x, y;
-    size_t  i = 0;
+    int          x, y;
+    size_t       i = 0;
+    const char  *p = o->members[a].name, *q = o->members[b].name;
+
+    while (*p != '\0' && *p == *q) {
+        p++;
+        q++;
+        i++;
+    }
+
+    if (*p != '\0' && *q != '\0') {
+        return (unsigned char) *p - (unsigned char) *q;
+    }
+
+    /* one is the beginning of the other, which their suffixes may end */
 
     do {
         x = sb_object_char(o, a, i);

@@ -169,8 +169,12 @@ sb_query_decode(char *dst, size_t *len, sb_str_t src)
         case ';':
             return SB_AMBIGUOUS;
 
+        case '\0':
+            return SB_AMBIGUOUS;
+
         default:
-            *out = *p++;
+            *out++ = *p++;
+            continue;
         }
 
         if (*out++ == '\0') {

@@ -6,6 +6,13 @@
 #define SB_HISTORY_DIR_MAX  128
 
 
+/* Bytes of a path that are looked at, nearly none of most. */
+static const bool  sb_path_odd[256] = {
+    [0 ... 0x1f] = true, [0x7f] = true, ['/'] = true, ['\\'] = true,
+    ['$'] = true
+};
+
+
 int32_t
 sb_mode(int64_t number)
 {
@@ -48,6 +55,10 @@ sb_path_flags(sb_str_t path)
     }
 
     for (size_t i = 0; i <= path.len; i++) {
+
+        if (i < path.len && !sb_path_odd[(unsigned char) path.data[i]]) {
+            continue;
+        }
 
         if (i == path.len || path.data[i] == '/' || path.data[i] == '\\') {
             if (i - start == 2 && memcmp(path.data + start, "..", 2) == 0) {

@@ -34,20 +34,10 @@ sb_ieq(sb_str_t a, sb_str_t b)
 
 
 static sb_rc_t
-sb_buf_reserve(sb_buf_t *b, size_t n)
+sb_buf_grow(sb_buf_t *b, size_t need)
 {
-    size_t  need, cap;
+    size_t  cap;
     char   *p;
-
-    if (n > b->max || b->len > b->max - n) {
-        return SB_LIMIT;
-    }
-
-    need = b->len + n + 1;
-
-    if (need <= b->cap) {
-        return SB_OK;
-    }
 
     cap = b->cap ? b->cap : 256;
 
@@ -65,6 +55,17 @@ sb_buf_reserve(sb_buf_t *b, size_t n)
     b->cap = cap;
 
     return SB_OK;
+}
+
+
+static inline sb_rc_t
+sb_buf_reserve(sb_buf_t *b, size_t n)
+{
+    if (n > b->max || b->len > b->max - n) {
+        return SB_LIMIT;
+    }
+
+    return b->len + n < b->cap ? SB_OK : sb_buf_grow(b, b->len + n + 1);
 }
 
 
@@ -97,7 +98,15 @@ sb_buf_add_str(sb_buf_t *b, sb_str_t s)
 sb_rc_t
 sb_buf_add_c(sb_buf_t *b, char c)
 {
-    return sb_buf_add(b, &c, 1);
+    sb_rc_t  rc;
+
+    rc = sb_buf_reserve(b, 1);
+
+    if (rc == SB_OK) {
+        b->data[b->len++] = c;
+    }
+
+    return rc;
 }
 
 

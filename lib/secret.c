@@ -487,22 +487,20 @@ sb_secrets_frame(const sb_secrets_t *s, void *frame, size_t len,
 {
     bool         any;
     char        *value;
-    size_t       need, n, request = 0, body = 0, count = 0;
+    size_t       n, request = 0, body = 0, count = 0;
+    uint8_t      type;
     uint16_t     tag;
     sb_str_t     fields, v;
-    sb_frame_t   f;
+
+    if (sb_frame_fields(frame, len, &type, &fields) != SB_OK) {
+        return 0;
+    }
 
     any = sb_secret_any(s, frame, len);
 
-    if (sb_frame_read(&f, frame, len, &need) != SB_OK) {
+    if (!any && type != SB_F_FACTS && type != SB_F_BEGIN) {
         return 0;
     }
-
-    if (!any && f.type != SB_F_FACTS && f.type != SB_F_BEGIN) {
-        return 0;
-    }
-
-    fields = f.fields;
 
     while (sb_field_next(&fields, &tag, &v)) {
 

@@ -69,6 +69,15 @@ sb_utf8_valid(sb_str_t s)
 
     while (left) {
 
+        if (left < 8 && s.len >= 8) {
+            /* the end of it together with some of what was looked at */
+            memcpy(&word, p + left - 8, 8);
+
+            if ((word & 0x8080808080808080ull) == 0) {
+                return true;
+            }
+        }
+
         /* nearly all text is ASCII: eight bytes at once */
 
         if (left >= 8) {

@@ -17,6 +17,7 @@ typedef struct {
 } ngx_http_sandbox_name_t;
 
 
+static u_char *ngx_http_sandbox_caseless(u_char *p, u_char *last, u_char c);
 static void ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r);
 static void ngx_http_sandbox_hop_names(ngx_http_request_t *r,
     ngx_str_t *names);
@@ -72,27 +73,27 @@ ngx_http_sandbox_header(ngx_table_elt_t *h, ngx_uint_t *twin)
     size_t       n;
     ngx_uint_t   i;
 
-    static uint32_t  lengths;
+    /* every header of every request is looked at: those of one length are
+     * linked, from the first of each */
+    static u_char  first[32], next[NGX_HTTP_SANDBOX_H_NONE];
 
     *twin = 0;
 
-    /* every header of every request is looked at, few have such a length */
+    if (first[0] == 0) {
+        ngx_memset(first, NGX_HTTP_SANDBOX_H_NONE, sizeof(first));
 
-    if (lengths == 0) {
         for (i = 0; i < NGX_HTTP_SANDBOX_H_NONE; i++) {
-            lengths |= (uint32_t) 1 << ngx_http_sandbox_headers[i].len;
+            n = ngx_http_sandbox_headers[i].len;
+            next[i] = first[n];
+            first[n] = (u_char) i;
         }
     }
 
-    if (h->key.len >= 32 || !(lengths >> h->key.len & 1)) {
+    if (h->key.len >= sizeof(first)) {
         return NGX_HTTP_SANDBOX_H_NONE;
     }
 
-    for (i = 0; i < NGX_HTTP_SANDBOX_H_NONE; i++) {
-
-        if (h->key.len != ngx_http_sandbox_headers[i].len) {
-            continue;
-        }
+    for (i = first[h->key.len]; i != NGX_HTTP_SANDBOX_H_NONE; i = next[i]) {
 
         p = h->lowcase_key;
         q = ngx_http_sandbox_headers[i].data;
@@ -136,6 +137,27 @@ ngx_http_sandbox_kill(ngx_table_elt_t *h)
 }
 
 
+/* The next place of a letter of either case, or of another byte. */
+
+static u_char *
+ngx_http_sandbox_caseless(u_char *p, u_char *last, u_char c)
+{
+    u_char  *lower, *upper;
+
+    c = ngx_tolower(c);
+
+    lower = memchr(p, c, last - p);
+
+    if (c < 'a' || c > 'z') {
+        return lower;
+    }
+
+    upper = memchr(p, c ^ 0x20, (lower ? lower : last) - p);
+
+    return upper ? upper : lower;
+}
+
+
 /*
  * A key of upstream's that is short could be a part of any word: it counts
  * when it stands alone.
@@ -150,12 +172,18 @@ ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf, ngx_str_t *value)
     key = &lcf->api_key;
     last = value->data + value->len;
 
-    for (p = value->data; key->len && p + key->len <= last; p++) {
-
-        p = ngx_strlcasestrn(p, last, key->data, key->len - 1);
+    for (p = value->data;
+         key->len && (size_t) (last - p) >= key->len;
+         p++)
+    {
+        p = ngx_http_sandbox_caseless(p, last - key->len + 1, key->data[0]);
 
         if (p == NULL) {
             break;
+        }
+
+        if (ngx_strncasecmp(p, key->data, key->len) != 0) {
+            continue;
         }
 
         end = p + key->len;

@@ -455,7 +455,8 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     path.len = ctx->route.path.len;
 
     if (ngx_http_sandbox_ours(lcf, &ctx->target)
-        || ngx_http_sandbox_ours(lcf, &path))
+        || (memchr(ctx->target.data, '%', ctx->target.len)
+            && ngx_http_sandbox_ours(lcf, &path)))
     {
         /* it would stand in records, logs and before the sandbox (C141) */
 

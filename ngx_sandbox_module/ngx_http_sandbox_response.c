@@ -198,6 +198,14 @@ ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     ngx_http_sandbox_shield_t     *s;
     ngx_http_sandbox_main_conf_t  *mcf;
 
+    static uint32_t  lengths;
+
+    if (lengths == 0) {
+        for (s = ngx_http_sandbox_shields; s->name.len; s++) {
+            lengths |= (uint32_t) 1 << s->name.len;
+        }
+    }
+
     mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
 
     own = ctx->port_listener && mcf->port_host.len;
@@ -218,7 +226,9 @@ ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
             i = 0;
         }
 
-        if (h[i].hash == 0) {
+        if (h[i].hash == 0 || h[i].key.len >= 32
+            || !(lengths >> h[i].key.len & 1))
+        {
             continue;
         }
 
