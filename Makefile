@@ -5,6 +5,7 @@
 #   make test       install what is missing, build, run every test
 #   make soak       the long proof: an hour of load, sanitizers, fuzzing
 #   make bench      measure it beside plain nginx: a table, and build/bench.json
+#   make dev        the console with hot reload, on top of a running gateway
 #   make install    put it all under PREFIX (/usr/local) below DESTDIR
 #   make NGINX_SRC=DIR   build the module against an nginx source tree instead
 
@@ -37,7 +38,7 @@ obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 programs = $(B)/sandbox-helper $(B)/sandbox-history $(B)/sandbox-gateway \
            $(B)/sandbox-runtime
 
-.PHONY: all programs module console deps run test bench clean install unit fuzz FORCE
+.PHONY: all programs module console dev deps run test bench clean install unit fuzz FORCE
 
 all: programs module console
 programs: $(programs)
@@ -127,11 +128,27 @@ $(B)/ngx_http_sandbox_module.so: $(B)/nginx/Makefile $(module_src) $(lib_src) $(
 
 FORCE:
 
-# --- the console (a static page for now) ------------------------------------
+# --- the console -------------------------------------------------------------
 
-$(B)/console/index.html: $(wildcard html/*)
-	@mkdir -p $(@D)
-	cp -R html/. $(@D)/
+# node and npm as .ci/deps found or installed them, else those on PATH
+with_node = cd html && PATH="$$OLDPWD/$(B)/node/bin:$$PATH"
+
+html_src = $(shell find html -name node_modules -prune -o -type f -print)
+
+# npm ci only when the lock file is another one
+html/node_modules/.installed: html/package-lock.json html/.npmrc
+	@$(with_node) npm ci --ignore-scripts --loglevel=error > /dev/null
+	@touch $@
+
+$(B)/console/index.html: $(html_src) html/node_modules/.installed
+	@$(with_node) npm run --silent build -- --logLevel warn
+	@touch $@
+
+# Hot reload, with the API of a gateway that runs: make dev GATEWAY=http://…
+GATEWAY ?= http://127.0.0.1:8080
+
+dev: html/node_modules/.installed
+	@$(with_node) SANDBOX_GATEWAY="$(GATEWAY)" npm run --silent dev
 
 # --- unit tests and fuzz targets --------------------------------------------
 
@@ -243,7 +260,7 @@ $(S)/libsb.a: $(B)/libsb.a
 	cp $< $@
 
 $(S)/console/index.html: $(B)/console/index.html
-	@mkdir -p $(S); cp -R $(B)/console $(S)/
+	@mkdir -p $(S); rm -rf $(S)/console; cp -R $(B)/console $(S)/
 
 san-module:
 	+@$(MAKE) --no-print-directory -s B=$(S) SAN="$(TSAN_FLAGS)" module
@@ -310,6 +327,7 @@ install: all
 	install -m 755 $(B)/sandbox-helper $(B)/sandbox-runtime \
 	    "$(inst)/lib/sandbox-gateway"
 	install -m 644 $(B)/ngx_http_sandbox_module.so "$(inst)/lib/sandbox-gateway"
+	rm -rf "$(inst)/share/sandbox-gateway/console/assets"
 	cp -R $(B)/console/. "$(inst)/share/sandbox-gateway/console"
 	install -m 644 LICENSE NOTICE README.md conf/tls.conf conf/policy.default conf/policy.seed "$(inst)/share/doc/sandbox-gateway"
 	install -m 644 docs/*.md "$(inst)/share/doc/sandbox-gateway/docs"

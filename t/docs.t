@@ -181,7 +181,7 @@ for my $file (map { s/^\Q$root\E\///r } glob("$root/docs/*.md"), "$root/t/README
 
 for my $package ('opensandbox', '@alibaba-group/opensandbox') {
     like($readme, qr/install \Q$package\E/, "README installs $package");
-    like(text('html/index.html'), qr/install \Q$package\E/, 'so does the page');
+    like(text('html/src/ui/connect.tsx'), qr/install \Q$package\E/, 'so does the page');
 }
 
 done_testing;

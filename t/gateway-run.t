@@ -89,12 +89,37 @@ is($event && $event->{actor_id}, 'tester', 'with its actor');
 $r = $g->get('/console/', token => undef);
 is($r->status, 200, 'the page needs no token');
 like($r->content, qr/<title>sandbox-gateway/, 'it is there');
-like($r->header('Content-Security-Policy'), qr/default-src 'none'; script-src 'self'/,
-     'C129 no inline script');
-is($g->get("/console/$_", token => undef)->status, 200, $_)
-    for qw(console.js console.css icon.svg);
+is($r->header('Content-Security-Policy'),
+   "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+   . "worker-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'self'; object-src 'none'",
+   'C129 no inline script, nothing from elsewhere');
+is($r->header('Cache-Control'), 'no-cache', 'it is asked for each time');
 unlike($r->content, qr/<script(?![^>]*src=)|\son\w+=|style=/, 'nor needs one');
 unlike($r->content, qr/(?:src|href)="\//, 'C133 no address from the root');
+
+my ($script) = $r->content =~ /<script[^>]* src="([^"]+)"/;
+my ($style) = $r->content =~ /<link rel="stylesheet"[^>]* href="([^"]+)"/;
+
+for my $file ($script, $style) {
+    $r = $g->get("/console/$file", token => undef, headers => ['Accept-Encoding: gzip']);
+    is($r->status, 200, "$file is there");
+    is($r->header('Content-Encoding'), 'gzip', '... compressed');
+    like($r->header('Cache-Control'), qr/immutable/, '... for good');
+    like($r->header('Vary'), qr/Accept-Encoding/, '... or not, as asked for');
+    is($g->get("/console/$file", token => undef)->header('Content-Encoding'), undef, '... as it is');
+}
+
+is($g->get("/console/$_", token => undef)->status, 200, $_) for qw(icon.svg THIRD-PARTY.txt);
+is($g->get('/console/assets/none.js', token => undef)->status, 404, 'what is not there is not');
+
+# from each address the page finds the mount, whatever stands in front of it
+
+for (['/console/?x=/', './'], ['/console/sandboxes', './'], ['/console/sandboxes?q=a/b', './'],
+     ['/console/sandboxes/', '../'], ['/console/runs/a%2Fb', '../'],
+     ['/console/sandboxes/s1/files?path=/a/b', '../../'])
+{
+    like($g->get($_->[0], token => undef)->content, qr/<base href="\Q$_->[1]\E">/, "C133 $_->[0]");
+}
 
 for (['/', 'console/'], ['/console', 'console/'],
      ['/console?x=/', 'console/?x=/'])

@@ -1,0 +1,107 @@
+// What pages ask, in one place, so that one answer serves all who want it.
+
+import {
+  infiniteQueryOptions, keepPreviousData, queryOptions,
+} from '@tanstack/react-query';
+import { api, path, type Params } from './request';
+import type {
+  Health, OperationPage, OperationWhole, OutputPage, Overview, SandboxPage,
+} from './types';
+
+/** Filters of lists of records, as the console API names them. */
+export interface OperationFilters {
+  type?: string[];
+  status?: string[];
+  actor?: string;
+  actor_type?: string;
+  source?: string;
+  thread?: string;
+  run?: string;
+  correlation?: string;
+  path?: string;
+  exit_code?: string;
+  q?: string;
+  from?: string;
+  to?: string;
+  min_duration_ms?: string;
+}
+
+/** Where records are listed: of one sandbox, or of all. */
+export const operationsRoute = (sandbox?: string) =>
+  (sandbox === undefined ? 'operations' : path`sandboxes/${sandbox}/operations`);
+
+export const liveRoute = (sandbox?: string) =>
+  (sandbox === undefined ? 'live' : path`sandboxes/${sandbox}/live`);
+
+export const overviewQuery = (params: { from?: string; to?: string } = {}) => queryOptions({
+  queryKey: ['overview', params],
+  queryFn: ({ signal }) => api<Overview>('overview', { params, signal }),
+  placeholderData: keepPreviousData,
+  refetchInterval: 10_000,
+});
+
+export const healthQuery = () => queryOptions({
+  queryKey: ['health'],
+  // 503 has a body too, which says what is wrong
+  queryFn: ({ signal }) => api<Health>('health', { signal }),
+  refetchInterval: 15_000,
+});
+
+export const sandboxesQuery = (params: { state?: string; q?: string; limit?: number }) =>
+  infiniteQueryOptions({
+    queryKey: ['sandboxes', params],
+    queryFn: ({ signal, pageParam }) =>
+      api<SandboxPage>('sandboxes', { params: { ...params, after: pageParam }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
+    placeholderData: keepPreviousData,
+    refetchInterval: 10_000,
+  });
+
+/** One sandbox out of the list: the console API has no route of its own for it. */
+export const sandboxQuery = (id: string) => queryOptions({
+  queryKey: ['sandbox', id],
+  queryFn: async ({ signal }) => {
+    const page = await api<SandboxPage>('sandboxes', { params: { q: id, limit: 50 }, signal });
+    return page.items.find((s) => s.id === id) ?? null;
+  },
+  refetchInterval: 10_000,
+});
+
+export const operationsQuery = (sandbox: string | undefined, filters: OperationFilters, limit = 200) =>
+  infiniteQueryOptions({
+    queryKey: ['operations', sandbox ?? null, filters],
+    queryFn: ({ signal, pageParam }) => api<OperationPage>(operationsRoute(sandbox), {
+      params: { ...filters, limit, before: pageParam } as Params, signal,
+    }),
+    initialPageParam: null as number | null,
+    getNextPageParam: (page) => page.next,
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+  });
+
+/** Counts of what passes the filters, without the records. */
+export const facetsQuery = (sandbox: string | undefined, filters: OperationFilters) => queryOptions({
+  queryKey: ['facets', sandbox ?? null, filters],
+  queryFn: ({ signal }) => api<OperationPage>(operationsRoute(sandbox), {
+    params: { ...filters, limit: 1, facets: 1 } as Params, signal,
+  }),
+  placeholderData: keepPreviousData,
+  staleTime: 5_000,
+});
+
+export const operationQuery = (id: string, sandbox?: string) => queryOptions({
+  queryKey: ['operation', id],
+  queryFn: ({ signal }) =>
+    api<OperationWhole>(`${operationsRoute(sandbox)}/${encodeURIComponent(id)}`, { signal }),
+});
+
+export const outputQuery = (id: string, stream: 'stdout' | 'stderr' | 'both', sandbox?: string) =>
+  infiniteQueryOptions({
+    queryKey: ['output', id, stream],
+    queryFn: ({ signal, pageParam }) =>
+      api<OutputPage>(`${operationsRoute(sandbox)}/${encodeURIComponent(id)}/output`,
+        { params: { stream, after: pageParam }, signal }),
+    initialPageParam: null as number | null,
+    getNextPageParam: (page) => page.next,
+  });

@@ -1,0 +1,164 @@
+// Who is signed in.  POST /session {token} or {code}, GET /session, DELETE
+// /session of the console API.
+
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import {
+  createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState,
+} from 'react';
+import { credential, hasToken, onSessionEnd, sessionEnded, setToken } from './credential';
+import { ApiError } from './errors';
+import { api } from './request';
+
+export const ROLES = ['viewer', 'operator', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+export interface Session {
+  /** Whose session it is; null when the gateway does not say. */
+  name: string | null;
+  role: Role | null;
+  /** When it ends by itself. */
+  expiresAt: string | null;
+}
+
+interface SessionAnswer {
+  actor: { type?: string; id?: string } | string | null;
+  role?: string | null;
+  expires_at?: string | null;
+}
+
+function read(answer: SessionAnswer): Session | null {
+  if (answer.actor === null) {
+    return null;
+  }
+
+  return {
+    name: typeof answer.actor === 'string' ? answer.actor : answer.actor.id ?? null,
+    role: ROLES.find((r) => r === answer.role) ?? null,
+    expiresAt: answer.expires_at ?? null,
+  };
+}
+
+const absent = (e: unknown) => e instanceof ApiError && (e.status === 404 || e.status === 401);
+
+/** health tells more than its status only to whoever has a right token. */
+async function tokenCounts(): Promise<boolean> {
+  return 'version' in await api<object>('health', { keepSession: true });
+}
+
+async function whoAmI(): Promise<Session | null> {
+  try {
+    return read(await api<SessionAnswer>('session', { keepSession: true }));
+  } catch (e) {
+    if (!absent(e)) {
+      throw e;
+    }
+  }
+
+  return hasToken() && await tokenCounts() ? { name: null, role: null, expiresAt: null } : null;
+}
+
+async function signIn(by: { token: string } | { code: string }): Promise<void> {
+  setToken(null);
+
+  try {
+    await api('session', { method: 'POST', json: by, keepSession: true });
+    return;
+  } catch (e) {
+    if (!absent(e) || !('token' in by)) {
+      throw e;
+    }
+
+    // no sessions here, or a wrong token: the token itself tells which
+    setToken(by.token);
+
+    if (!await tokenCounts()) {
+      setToken(null);
+      throw e;
+    }
+  }
+}
+
+interface Value {
+  session: Session | null;
+  loading: boolean;
+  error: Error | null;
+  /** There was a session, and the gateway no longer takes it. */
+  ended: boolean;
+  signIn(by: { token: string } | { code: string }): Promise<void>;
+  signOut(): Promise<void>;
+  /** May this session do what needs that role?  Unknown roles may: the gateway decides. */
+  may(role: Role): boolean;
+}
+
+const Context = createContext<Value | null>(null);
+
+export function SessionProvider({ children }: { children: ReactNode }) {
+  const client = useQueryClient();
+  const [ended, setEnded] = useState(false);
+  const { data, isPending, error } = useQuery({
+    queryKey: ['session'],
+    queryFn: whoAmI,
+    staleTime: 60_000,
+    refetchInterval: 5 * 60_000,
+  });
+  const session = data ?? null;
+
+  useEffect(() => onSessionEnd(() => {
+    if (client.getQueryData(['session'])) {
+      setEnded(true);
+    }
+    setToken(null);
+    client.setQueryData(['session'], null);
+  }), [client]);
+
+  // not a second later than the gateway says
+  useEffect(() => {
+    if (!session?.expiresAt) {
+      return undefined;
+    }
+
+    const left = Date.parse(session.expiresAt) - Date.now();
+    const timer = setTimeout(sessionEnded, Math.min(Math.max(left, 0), 2 ** 31 - 1));
+    return () => clearTimeout(timer);
+  }, [session?.expiresAt]);
+
+  const doSignIn = useCallback(async (by: { token: string } | { code: string }) => {
+    await signIn(by);
+    setEnded(false);
+    client.removeQueries({ predicate: (q) => q.queryKey[0] !== 'session' });
+    await client.invalidateQueries({ queryKey: ['session'] });
+  }, [client]);
+
+  const doSignOut = useCallback(async () => {
+    if (!('Authorization' in credential())) {
+      await api('session', { method: 'DELETE', keepSession: true });
+    }
+
+    setToken(null);
+    setEnded(false);
+    client.removeQueries({ predicate: (q) => q.queryKey[0] !== 'session' });
+    client.setQueryData(['session'], null);
+  }, [client]);
+
+  const value = useMemo<Value>(() => ({
+    session,
+    loading: isPending,
+    error: session ? null : error,
+    ended,
+    signIn: doSignIn,
+    signOut: doSignOut,
+    may: (role) => !session?.role || ROLES.indexOf(session.role) >= ROLES.indexOf(role),
+  }), [session, isPending, error, ended, doSignIn, doSignOut]);
+
+  return <Context value={value}>{children}</Context>;
+}
+
+export function useSession(): Value {
+  const value = useContext(Context);
+
+  if (!value) {
+    throw new Error('useSession outside of SessionProvider');
+  }
+
+  return value;
+}

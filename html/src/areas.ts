@@ -1,0 +1,27 @@
+// Where the navigation leads.  A new area gets a line here, its routes in
+// routes.tsx and its texts in i18n/.
+
+import { Box, History, LayoutDashboard, type LucideIcon } from 'lucide-react';
+import type { ParseKeys } from 'i18next';
+import type { Role } from '@/api/session';
+
+export interface Area {
+  to: string;
+  label: ParseKeys<'common'>;
+  icon: LucideIcon;
+  /** Shown to those who have this role. */
+  role?: Role;
+}
+
+/** The main navigation. */
+export const AREAS: readonly Area[] = [
+  { to: '/', label: 'nav.overview', icon: LayoutDashboard },
+  { to: '/sandboxes', label: 'nav.sandboxes', icon: Box },
+  { to: '/history', label: 'nav.history', icon: History },
+];
+
+/** Tabs of a sandbox: addresses below sandboxes/{id}/. */
+export const SANDBOX_TABS: readonly { to: string; label: ParseKeys<'common'> }[] = [
+  { to: 'history', label: 'tab.history' },
+  { to: 'overview', label: 'tab.overview' },
+];

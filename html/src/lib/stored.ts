@@ -1,0 +1,45 @@
+// What this browser remembers: choices, never anything secret or recorded.
+
+import { useSyncExternalStore } from 'react';
+
+const PREFIX = 'sandbox-gateway.';
+const listeners = new Set<() => void>();
+const memory = new Map<string, string>();
+
+export function remembered(key: string): string | null {
+  try {
+    return localStorage.getItem(PREFIX + key) ?? memory.get(key) ?? null;
+  } catch {
+    return memory.get(key) ?? null;
+  }
+}
+
+export function remember(key: string, value: string): void {
+  memory.set(key, value);
+
+  try {
+    localStorage.setItem(PREFIX + key, value);
+  } catch {
+    // a browser that stores nothing: the choice lasts as long as the page
+  }
+
+  listeners.forEach((f) => f());
+}
+
+function subscribe(f: () => void) {
+  listeners.add(f);
+  addEventListener('storage', f);
+
+  return () => {
+    listeners.delete(f);
+    removeEventListener('storage', f);
+  };
+}
+
+/** A choice out of some, kept over visits and the same in all tabs. */
+export function useStored<T extends string>(key: string, values: readonly T[], initial: T) {
+  const text = useSyncExternalStore(subscribe, () => remembered(key));
+  const value = values.find((v) => v === text) ?? initial;
+
+  return [value, (v: T) => remember(key, v)] as const;
+}

@@ -1,0 +1,44 @@
+import { CircleAlert } from 'lucide-react';
+import { useTranslation } from 'react-i18next';
+import type { TFunction } from 'i18next';
+import { ApiError } from '@/api/errors';
+import { Button } from './button';
+
+const KNOWN = [
+  'GATEWAY_RECORDER_UNAVAILABLE', 'GATEWAY_OVERLOADED', 'GATEWAY_FORBIDDEN', 'GATEWAY_POLICY_DENIED',
+  'GATEWAY_LOCK_TIMEOUT', 'GATEWAY_UPSTREAM_UNAVAILABLE', 'GATEWAY_UNAUTHENTICATED', 'GATEWAY_NOT_FOUND',
+  'GATEWAY_BUSY', 'GATEWAY_PRECONDITION_FAILED', 'GATEWAY_LIMIT_EXCEEDED', 'GATEWAY_WRONG_HOST', 'NETWORK',
+] as const;
+
+/** What went wrong and what to do, in a sentence of the reader's language. */
+export function errorText(t: TFunction, e: unknown): { text: string; detail: string | null } {
+  if (!(e instanceof ApiError)) {
+    return { text: t('errors.unexpected'), detail: e instanceof Error ? e.message : String(e) };
+  }
+
+  const code = KNOWN.find((c) => c === e.code);
+  const said = [e.message, e.code === 'HTTP' || e.code === 'NETWORK' ? '' : e.code]
+    .filter(Boolean).join(' · ');
+
+  return {
+    text: code ? t(`errors.${code}`) : t('errors.status', { status: e.status }),
+    detail: said || null,
+  };
+}
+
+/** An error in its place: what happened, what the gateway said of it, and a way on. */
+export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const { t } = useTranslation();
+  const { text, detail } = errorText(t, error);
+
+  return (
+    <div role="alert" className="flex items-start gap-2 rounded-md border border-bad bg-bad-tint px-3 py-2 text-sm">
+      <CircleAlert size={16} aria-hidden className="mt-0.5 shrink-0 text-bad" />
+      <div className="min-w-0 flex-1">
+        <p className="font-medium">{text}</p>
+        {detail && <p className="recorded text-dim [overflow-wrap:anywhere]">{detail}</p>}
+      </div>
+      {onRetry && <Button size="sm" onClick={onRetry}>{t('retry')}</Button>}
+    </div>
+  );
+}

@@ -1,0 +1,173 @@
+package SandboxConsole;
+
+# The console in a real browser: sandbox-gateway with its local runtime, things
+# that agents have done there, and scripts for Chromium that look at them
+# (t/console/*.mjs, written with t/console/lib/browser.mjs).
+#
+#   my $c = SandboxConsole->new;
+#   $c->sandbox('data-cleaning-7')->command($id, 'echo hello');
+#   $c->look('pages');
+
+use strict;
+use warnings;
+
+use File::Path qw(make_path);
+use JSON::PP;
+use Test::More;
+
+use SandboxGateway;
+use SandboxProcess;
+use SandboxTest;
+
+my $json = JSON::PP->new->utf8->canonical;
+my ($root) = $INC{'SandboxConsole.pm'} =~ m{^(.*?)/?t/lib/};
+$root = '.' if !length $root;
+
+
+sub new {
+    my ($class, %o) = @_;
+
+    my $chromium = SandboxProcess::find_program('chromium');
+    -x $chromium or die "chromium is missing: run .ci/deps test\n";
+
+    return bless {
+        chromium => $chromium,
+        gateway  => SandboxGateway->new(%o)->start,
+        facts    => {},
+    }, $class;
+}
+
+
+sub gateway { $_[0]{gateway} }
+sub url { 'http://127.0.0.1:' . $_[0]{gateway}->port . '/console/' }
+
+
+# Tells the scripts something: `facts` there.
+
+sub fact {
+    my ($self, %facts) = @_;
+
+    $self->{facts}{$_} = $facts{$_} for keys %facts;
+    return $self;
+}
+
+
+# Asks as an agent does; dies unless the answer has the status.
+
+sub ask {
+    my ($self, $method, $target, %o) = @_;
+
+    my $body = ref $o{json} ? $json->encode($o{json}) : $o{body};
+    my $r = $self->{gateway}->request($method, $target,
+        headers => [ 'X-Actor-Id: ' . ($o{actor} // 'etl-bot'), 'X-Run-Id: ' . ($o{run} // 'nightly-31'),
+                     defined $body ? ('Content-Type: ' . ($o{type} // 'application/json')) : () ],
+        defined $body ? (body => $body) : (), timeout => 60);
+
+    my $want = $o{status} // qr/^2/;
+    $r->status =~ $want or die "$method $target: " . $r->status . ' ' . $r->content . "\n";
+
+    return $r;
+}
+
+
+# A sandbox of that name; its id, once it runs.
+
+sub sandbox {
+    my ($self, $name, %o) = @_;
+
+    my $r = $self->ask(POST => '/v1/sandboxes', %o, json => {
+        image          => { uri => $o{image} // 'python:3.11' },
+        entrypoint     => [ 'sleep', '3600' ],
+        timeout        => 3600,
+        resourceLimits => { cpu => '500m', memory => '512Mi' },
+        metadata       => { sandbox_name => $name },
+    });
+    my $id = $json->decode($r->content)->{id};
+
+    SandboxProcess->wait_for(sub {
+        $self->ask(GET => "/v1/sandboxes/$id")->content =~ /"Running"/;
+    }, 30) or die "$name does not run\n";
+
+    return $id;
+}
+
+
+sub command {
+    my ($self, $id, $command, %o) = @_;
+
+    return $self->ask(POST => "/v1/sandboxes/$id/proxy/44772/command", %o,
+        json => { command => $command, %{ $o{body} // {} } });
+}
+
+
+sub write {
+    my ($self, $id, $path, $content, %o) = @_;
+
+    my $b = 'b0undary';
+    my $meta = $json->encode({ path => $path, mode => 644 });
+
+    return $self->ask(POST => "/v1/sandboxes/$id/proxy/44772/files/upload", %o,
+        type => "multipart/form-data; boundary=$b",
+        body => "--$b\r\nContent-Disposition: form-data; name=\"metadata\"; filename=\"metadata\"\r\n"
+                . "Content-Type: application/json\r\n\r\n$meta\r\n"
+                . "--$b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"file\"\r\n"
+                . "Content-Type: application/octet-stream\r\n\r\n$content\r\n--$b--\r\n");
+}
+
+
+# Where pictures of a test go.
+
+sub out {
+    my $name = shift;
+
+    my $dir = "$SandboxProcess::BUILD/t-output/console/$name";
+    make_path($dir);
+    return $dir;
+}
+
+
+# Runs t/console/NAME.mjs; each thing that it says is a result of this test.
+
+sub look {
+    my ($self, $name, %env) = @_;
+
+    local %ENV = (%ENV, %env,
+        CHROMIUM => $self->{chromium}, CONSOLE_URL => $self->url,
+        CONSOLE_TOKEN => $self->{gateway}->token, CONSOLE_OUT => out($name),
+        CONSOLE_FACTS => $json->encode($self->{facts}));
+
+    my $node = -x "$root/build/node/bin/node" ? "$root/build/node/bin/node"
+             : SandboxProcess::find_program('node');
+    my $pid = open(my $fh, '-|', $node, "$root/t/console/$name.mjs") // die "node: $!\n";
+    my $done;
+
+    binmode Test::More->builder->$_, ':utf8' for qw(output failure_output todo_output);
+
+    while (my $line = <$fh>) {
+        my $said = eval { $json->decode($line) };
+
+        if (!$said) {
+            diag($line);
+            next;
+        }
+
+        $done ||= $said->{done};
+        ok($said->{ok}, $said->{name}) || diag(join "\n", @{ $said->{diag} })
+            if defined $said->{name};
+    }
+
+    close $fh;
+    ok($done && $? == 0, "$name.mjs has run to its end");
+
+    return $self;
+}
+
+
+sub stop {
+    my $self = shift;
+
+    is($self->{gateway}->stop, 0, 'the gateway ends well');
+    is_deeply([ $self->{gateway}->bad_lines ], [], 'and has no bad message');
+}
+
+1;
