@@ -287,7 +287,8 @@ sub end_process {
         }
 
     } elsif ($?) {
-        push @problems, "$name ended with status $?";
+        my @last = split /\n/, SandboxTest::read_file("$self->{dir}/logs/$name.log");
+        push @problems, "$name ended with status $?", @last > 5 ? @last[-5 .. -1] : @last;
     }
 
     return @problems;
