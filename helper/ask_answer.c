@@ -36,16 +36,22 @@ ask_unreadable(ask_question_t *q, const history_error_t *err)
 
 
 ask_rc_e
+ask_absent(ask_question_t *q, const char *why)
+{
+    return ask_refuse(q, 404, "GATEWAY_NOT_FOUND", why);
+}
+
+
+ask_rc_e
 ask_no_sandbox(ask_question_t *q)
 {
-    return ask_refuse(q, 404, "GATEWAY_NOT_FOUND", "Neither the history nor "
-                      "upstream knows a sandbox of that id.");
+    return ask_absent(q, "Neither the history nor upstream knows a sandbox of "
+                      "that id.");
 }
 
 
 ask_rc_e
 ask_no_operation(ask_question_t *q)
 {
-    return ask_refuse(q, 404, "GATEWAY_NOT_FOUND", "No operation of that id is "
-                      "on record here.");
+    return ask_absent(q, "No operation of that id is on record here.");
 }

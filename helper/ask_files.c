@@ -5,6 +5,8 @@
 
 #include "ask_find.h"
 
+#include "ask_answer.h"
+#include "ask_boxes.h"
 #include "contents.h"
 #include "diff.h"
 #include "frame.h"
@@ -64,21 +66,17 @@ files_param(ask_find_t *s, const ask_param_t *p)
 }
 
 
+/* The rows of a history cannot be read. */
 static ask_rc_e
-files_none(ask_question_t *q, const char *why)
+files_failed(ask_question_t *q, const char *dir, int rc)
 {
-    return ask_refuse(q, 404, "GATEWAY_NOT_FOUND", why);
-}
+    history_error_t  err;
 
+    history_error_sqlite(&err, NULL, rc);
+    log_minutely(LOG_ERROR, "files in the history of %s cannot be read: %s",
+                 dir, err.message);
 
-static ask_rc_e
-files_unreadable(ask_question_t *q, const char *dir)
-{
-    log_minutely(LOG_ERROR, "files in the history of %s cannot be read", dir);
-
-    return ask_refuse(q, 503, "GATEWAY_RECORDER_UNAVAILABLE",
-                      "The history of this sandbox cannot be read now, try "
-                      "again.");
+    return ask_unreadable(q, &err);
 }
 
 
@@ -280,8 +278,7 @@ files_of(ask_question_t *q, bool of_one, const char *type, files_get_pt get)
 
     if (taken != READER_OK) {
         return taken == READER_MISSING
-               ? files_none(q, "There is no such operation.")
-               : files_unreadable(q, s->dir);
+               ? ask_no_operation(q) : ask_unreadable(q, &err);
     }
 
     memset(&out, 0, sizeof(out));
@@ -292,8 +289,8 @@ files_of(ask_question_t *q, bool of_one, const char *type, files_get_pt get)
 
     if (rc != SQLITE_OK || why) {
         sb_buf_free(&out);
-        return rc != SQLITE_OK ? files_unreadable(q, s->dir)
-                               : files_none(q, why);
+        return rc != SQLITE_OK ? files_failed(q, s->dir, rc)
+                               : ask_absent(q, why);
     }
 
     return ask_whole(q, 200, type, &out);
@@ -597,7 +594,7 @@ files_path(ask_question_t *q, bool diff)
             return answer;
         }
 
-        sb_history_dir(f->dir, q->args[0]);
+        ask_box_dir(f->dir, q->args[0]);
     }
 
     if (!api_wait(q, &f->wait)) {
@@ -609,8 +606,8 @@ files_path(ask_question_t *q, bool diff)
 
     if (taken != READER_OK) {
         return taken == READER_MISSING
-               ? files_none(q, "There is no history of this sandbox.")
-               : files_unreadable(q, f->dir);
+               ? ask_absent(q, "There is no history of this sandbox.")
+               : ask_unreadable(q, &err);
     }
 
     memset(&b, 0, sizeof(b));
@@ -623,8 +620,8 @@ files_path(ask_question_t *q, bool diff)
 
     if (rc != SQLITE_OK || why) {
         sb_buf_free(&b);
-        return rc != SQLITE_OK ? files_unreadable(q, f->dir)
-                               : files_none(q, why);
+        return rc != SQLITE_OK ? files_failed(q, f->dir, rc)
+                               : ask_absent(q, why);
     }
 
     return ask_whole(q, 200, diff ? "text/plain; charset=utf-8"

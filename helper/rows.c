@@ -6,6 +6,7 @@
 #include "rows_end.h"
 #include "rows_pty.h"
 #include "versions.h"
+#include "versions_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -644,7 +645,7 @@ rows_write(store_db_t *db, rows_op_t *op, const rows_record_t *first,
 
     if (rc == SQLITE_OK) {
         rc = last ? versions_end(db, op, &t, list)
-                  : versions_parts(db, op, list);
+                  : versions_parts_keep(db, op, list);
     }
 
     facts_free(&t);

@@ -4,24 +4,15 @@
 #include "diff.h"
 #include "digest.h"
 #include "json.h"
-#include "log.h"
 #include "operation_table.h"
 #include "rows_end.h"
 #include "stats.h"
 #include "versions_find.h"
+#include "versions_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-
-/* A piece of a file among the records at hand. */
-typedef struct {
-    uint64_t  n;
-    uint64_t  kind;
-    uint64_t  offset;
-    size_t    order;
-    sb_str_t  data;
-} versions_piece_t;
 
 /* One operation. */
 typedef struct {
@@ -32,9 +23,7 @@ typedef struct {
     bool               stateless;   /* nothing is known of its paths */
     uint64_t           cursor;
     versions_self_t    self;
-    versions_piece_t  *pieces;
-    size_t             npieces, apieces;
-    bool               stored;      /* some stand in gateway_parts */
+    versions_parts_t   parts;
     sb_buf_t           edit;        /* body of a file.replace */
 } versions_op_t;
 
@@ -57,250 +46,17 @@ typedef struct {
 } versions_file_t;
 
 
-/* --- pieces --------------------------------------------------------------- */
+/* --- one file ------------------------------------------------------------- */
 
-static int
-versions_piece(versions_op_t *v, uint64_t n, uint64_t kind, uint64_t offset,
-    sb_str_t data)
-{
-    size_t             alloc;
-    versions_piece_t  *p;
-
-    if (v->npieces == v->apieces) {
-        alloc = v->apieces ? v->apieces * 2 : 16;
-
-        p = realloc(v->pieces, alloc * sizeof(versions_piece_t));
-        if (p == NULL) {
-            return SQLITE_NOMEM;
-        }
-
-        v->pieces = p;
-        v->apieces = alloc;
-    }
-
-    p = &v->pieces[v->npieces];
-    p->n = n;
-    p->kind = kind;
-    p->offset = offset;
-    p->order = v->npieces++;
-    p->data = data;
-
-    return SQLITE_OK;
-}
-
-
-static int
-versions_compare(const void *a, const void *b)
-{
-    const versions_piece_t  *x = a, *y = b;
-
-    if (x->n != y->n) {
-        return x->n < y->n ? -1 : 1;
-    }
-
-    if (x->kind != y->kind) {
-        return x->kind < y->kind ? -1 : 1;
-    }
-
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
-
-static int
-versions_frame(versions_op_t *v, const sb_frame_t *f)
-{
-    int       rc;
-    uint16_t  tag;
-    uint64_t  n, kind, offset;
-    sb_str_t  fields, value;
-
-    fields = f->fields;
-    n = 0;
-    kind = SB_CONTENT_AFTER;
-    offset = 0;
-
-    while (sb_field_next(&fields, &tag, &value)) {
-
-        switch (tag) {
-
-        case SB_T_FILE_N:
-            n = sb_value_u64(value, FACTS_FILES);
-            kind = SB_CONTENT_AFTER;
-            break;
-
-        case SB_T_FILE_KIND:
-            kind = sb_value_u64(value, UINT64_MAX);
-            break;
-
-        case SB_T_FILE_OFFSET:
-            offset = sb_value_u64(value, SB_CONTENT_MAX);
-            break;
-
-        case SB_T_DATA:
-            if (n < FACTS_FILES && kind <= SB_CONTENT_EDIT
-                && offset <= SB_CONTENT_MAX
-                && value.len <= SB_CONTENT_MAX - offset)
-            {
-                rows_try(rc, versions_piece(v, n, kind, offset, value));
-            }
-
-            break;
-
-        default:
-            break;
-        }
-    }
-
-    return SQLITE_OK;
-}
-
-
-/* The pieces among the records, in order. */
-static int
-versions_collect(versions_op_t *v, const rows_record_t *first)
-{
-    int                   rc;
-    const rows_record_t  *r;
-
-    for (r = first; r; r = r->next) {
-        if (r->r.frame.type == SB_F_CONTENT) {
-            rows_try(rc, versions_frame(v, &r->r.frame));
-        }
-    }
-
-    if (v->npieces) {
-        qsort(v->pieces, v->npieces, sizeof(versions_piece_t),
-              versions_compare);
-    }
-
-    return SQLITE_OK;
-}
-
-
-int
-versions_parts(store_db_t *db, rows_op_t *op, const rows_record_t *first)
-{
-    int                   rc;
-    size_t                i;
-    sqlite3_stmt         *st;
-    versions_op_t         v;
-    versions_piece_t     *p;
-    const rows_record_t  *r;
-
-    for (r = first; r && r->r.frame.type != SB_F_CONTENT; r = r->next) {
-        /* void */
-    }
-
-    if (r == NULL || op->pending) {
-        return SQLITE_OK;
-    }
-
-    memset(&v, 0, sizeof(v));
-    rc = versions_collect(&v, r);
-
-    if (rc == SQLITE_OK) {
-        /* the event they refer to */
-        rc = store_flush(db);
-    }
-
-    for (i = 0; i < v.npieces && rc == SQLITE_OK; i++) {
-        p = &v.pieces[i];
-
-        st = store_stmt(db, ROWS_PART_ADD, "insert or ignore into"
-                        " gateway_parts(event_id, n, kind, offset, data)"
-                        " values(?1, ?2, ?3, ?4, ?5)");
-        if (st == NULL) {
-            rc = sqlite3_errcode(db->db);
-            break;
-        }
-
-        store_bind_id(st, 1, op->id);
-        sqlite3_bind_int64(st, 2, (sqlite3_int64) p->n);
-        sqlite3_bind_int64(st, 3, (sqlite3_int64) p->kind);
-        sqlite3_bind_int64(st, 4, (sqlite3_int64) p->offset);
-        sqlite3_bind_blob64(st, 5, p->data.data, p->data.len, SQLITE_STATIC);
-        rc = store_run(st);
-    }
-
-    free(v.pieces);
-
-    return rc;
-}
-
-
-/* Puts together what has come of one file; *whole: there is no hole in it. */
+/* Puts together what has come of one of its files. */
 static int
 versions_gather(versions_op_t *v, int64_t n, sb_content_e kind, sb_buf_t *out,
     bool *whole)
 {
-    int                rc;
-    size_t             lo, hi, mid;
-    sqlite3_stmt      *st;
-    versions_piece_t   key, *p;
-
-    *whole = true;
-    out->len = 0;
-    out->max = SB_CONTENT_MAX;
-    rc = SQLITE_OK;
-
-    if (v->stored) {
-        st = store_stmt(v->db, ROWS_PART_READ, "select offset, data from"
-                        " gateway_parts where event_id = ?1 and n = ?2 and"
-                        " kind = ?3 order by offset");
-        if (st == NULL) {
-            return sqlite3_errcode(v->db->db);
-        }
-
-        store_bind_id(st, 1, v->op->id);
-        sqlite3_bind_int64(st, 2, n);
-        sqlite3_bind_int64(st, 3, kind);
-
-        while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-            if ((size_t) sqlite3_column_int64(st, 0) != out->len) {
-                *whole = false;
-
-            } else if (sb_buf_add(out, sqlite3_column_blob(st, 1),
-                                  (size_t) sqlite3_column_bytes(st, 1))
-                       != SB_OK)
-            {
-                *whole = false;
-            }
-        }
-
-        (void) sqlite3_reset(st);
-        rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
-    }
-
-    key.n = (uint64_t) n;
-    key.kind = kind;
-    key.order = 0;
-
-    for (lo = 0, hi = v->npieces; lo < hi; /* void */ ) {
-        mid = lo + (hi - lo) / 2;
-
-        if (versions_compare(&v->pieces[mid], &key) < 0) {
-            lo = mid + 1;
-
-        } else {
-            hi = mid;
-        }
-    }
-
-    for (p = v->pieces + lo; p < v->pieces + v->npieces
-                             && p->n == (uint64_t) n && p->kind == kind; p++)
-    {
-        if (p->offset != out->len
-            || sb_buf_add(out, p->data.data, p->data.len) != SB_OK)
-        {
-            *whole = false;
-        }
-    }
-
-    return rc;
+    return versions_parts_gather(&v->parts, v->db, v->op->id, n, kind, out,
+                                 whole);
 }
 
-
-/* --- one file ------------------------------------------------------------- */
 
 static sb_str_t
 versions_text(const versions_file_t *f, unsigned which)
@@ -345,7 +101,7 @@ versions_after(versions_op_t *v, versions_file_t *f)
 
     if (!whole || f->size < 0 || (size_t) f->size != f->text[1].len
         || (f->sha256[0] && strcmp(f->sha256, hex) != 0)
-        || (f->size == 0 && v->npieces == 0 && !v->stored
+        || (f->size == 0 && v->parts.npieces == 0 && !v->parts.stored
             && f->sha256[0] == '\0'))
     {
         stats_add(STATS_CONTENTS_MISSED, 1);
@@ -771,13 +527,13 @@ versions_run(versions_op_t *v, const rows_record_t *first)
     sqlite3_stmt  *st;
 
     rows_try(rc, versions_self(v->db, v->op->id, &v->self));
-    rows_try(rc, versions_collect(v, first));
+    rows_try(rc, versions_parts_collect(&v->parts, first));
 
-    v->stored = v->self.parts;
+    v->parts.stored = v->self.parts;
 
     rows_try(rc, versions_files(v));
 
-    if (!v->stored) {
+    if (!v->parts.stored) {
         return SQLITE_OK;
     }
 
@@ -862,7 +618,7 @@ versions_end(store_db_t *db, rows_op_t *op, const facts_t *t,
         rc = versions_run(&v, first);
     }
 
-    free(v.pieces);
+    versions_parts_free(&v.parts);
     sb_buf_free(&v.edit);
 
     return rc;

@@ -18,9 +18,6 @@
 #include "facts.h"
 #include "rows.h"
 
-/* Keeps the pieces of files among the records of an operation that goes on. */
-int versions_parts(store_db_t *db, rows_op_t *op, const rows_record_t *first);
-
 /* The operation has ended and its rows are written or queued: completes those of
  * its files. */
 int versions_end(store_db_t *db, rows_op_t *op, const facts_t *t,

@@ -101,6 +101,24 @@ is($e->{files}[0]{content}, 'unavailable', 'off: no content');
 is($e->{file}{before_hash}, sha256_hex('first'), 'but what stood there before');
 is(held('none', 'second'), 0, 'nothing is kept');
 
+
+
+# --- of a sandbox that nobody has shown to exist ----------------------------------------
+
+my $upload = '/v1/sandboxes/nobody/proxy/44772/files/upload';
+$t->up->script("POST $upload", [ send => "HTTP/1.1 404 Not Found\r\n"
+                                        . "Content-Length: 0\r\n\r\n" ]);
+my $r = $t->post($upload, headers => [ $type ], body => join "\r\n",
+    (map { ('--B', 'Content-Disposition: form-data; name="metadata"; '
+            . 'filename="m"', '', qq({"path":"$_"}), '--B',
+            'Content-Disposition: form-data; name="file"; filename="f"', '',
+            'x') } qw(/n1 /n2)), '--B--', '');
+$t->record($r, sandbox => '_gateway');
+is_deeply([ map { @$_{qw(path before)} }
+            @{ $t->get('/console/api/v1/sandboxes/_gateway/versions?path=/n2')
+                 ->json->{items} } ], [ '/n2', 'unavailable' ],
+          'its records, and their versions, are in _gateway');
+
 $t->stop;
 done_testing;
 

@@ -198,6 +198,17 @@ sub stands {
                                    after_hash)} ],
               [ @want{qw(before_size before_sha256 size sha256)} ],
               '... of the first file');
+
+    my %listed;
+    @listed{qw(before_size before_hash after_size after_hash)}
+        = @want{qw(before_size before_sha256 size sha256)};
+    @listed{qw(path old_path change has_diff)}
+        = (@$f{qw(path old_path)}, $e->{file}{change_type},
+           defined $e->{file}{diff_data} ? JSON::PP::true : JSON::PP::false);
+    my ($item) = grep { $_->{id} eq $e->{event_id} }
+        @{ $t->get("/console/api/v1/sandboxes/$id/operations?limit=5")
+             ->json->{items} };
+    is_deeply($item->{file}, \%listed, '... in the list');
 }
 
 
