@@ -44,6 +44,7 @@ typedef struct {
     locks_t       *locks;
     apply_t       *apply;
     fetch_t       *fetch;
+    before_t      *before;
     ask_t         *ask;
     console_t     *console;
     api_t          api;
@@ -351,6 +352,15 @@ helper_run(helper_t *h)
         }
 
         h->server.live = h->api.live;
+
+        h->before = before_new(h->options.fetches, h->api.readers,
+                               h->server.before_fd);
+
+        if (h->before == NULL || !before_start(h->before)) {
+            return helper_fail("cannot start a thread");
+        }
+
+        h->server.before = h->before;
     }
 
     if (h->journal) {
@@ -405,6 +415,7 @@ helper_close(helper_t *h)
     /* they read what is closed below */
     ask_stop(h->ask);
     live_stop(h->api.live);
+    before_stop(h->before);
 
     if (h->apply && !apply_stop(h->apply)) {
         log_line(LOG_WARN, "some records are in the journal only; they will "
@@ -467,6 +478,7 @@ main(int argc, char **argv)
     helper_limits();
 
     h.server.fetch_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+    h.server.before_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
     h.server.flush_fd = h.options.full && !h.options.none
                         ? eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK) : -1;
 
@@ -477,6 +489,7 @@ main(int argc, char **argv)
 
     if (h.server.fetch_fd == -1 || h.server.full_fd == -1
         || h.server.errand_fd == -1 || h.server.locks_fd == -1
+        || h.server.before_fd == -1
         || h.server.ask_fd == -1 || !helper_signals(&h)) {
         return helper_fail(strerror(errno));
     }

@@ -520,13 +520,25 @@ inflight_note(inflight_t *t, uint64_t instance, const sb_frame_t *f)
             return;
         }
 
+        op->frames = 1;
         inflight_read(op, f);
+        return;
+
+    case SB_F_OUTPUT:
+    case SB_F_CONTENT:
+        op = table_find(&t->ops, f->op, 16);
+
+        if (op) {
+            op->frames++;
+        }
+
         return;
 
     case SB_F_FACTS:
         op = table_find(&t->ops, f->op, 16);
 
         if (op) {
+            op->frames++;
             inflight_set(&op->command, f, SB_T_COMMAND_ID);
         }
 
@@ -548,6 +560,17 @@ inflight_note(inflight_t *t, uint64_t instance, const sb_frame_t *f)
     default:
         return;
     }
+}
+
+
+size_t
+inflight_frames(const inflight_t *t, const uint8_t id[16])
+{
+    const inflight_op_t  *op;
+
+    op = table_find(&t->ops, id, 16);
+
+    return op ? op->frames : 0;
 }
 
 

@@ -65,6 +65,10 @@ uint64_t inflight_ask(inflight_t *t, uint64_t now_us, sb_buf_t *target);
 void inflight_told(inflight_t *t, uint64_t question, unsigned status,
     sb_str_t body);
 
+/* How many frames of an operation that has not ended are in the journal; 0: it
+ * is not open. */
+size_t inflight_frames(const inflight_t *t, const uint8_t id[16]);
+
 /* Numbers, for tests and the log. */
 size_t inflight_operations(const inflight_t *t);
 size_t inflight_detached(const inflight_t *t);

@@ -24,6 +24,7 @@ struct inflight_op_s {
     uint8_t           id[16];
     inflight_inst_t  *inst;         /* NULL: detached */
     inflight_op_t    *prev, *next;  /* of the instance, or detached ones */
+    size_t            frames;       /* of its own in the journal */
     char             *sandbox;
     char             *command;
     uint64_t          begun_us;

@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include "ask.h"
+#include "before.h"
 #include "contents.h"
 #include "locks.h"
 
@@ -44,6 +45,8 @@ static const char  options_help[] =
     "  --lag SECONDS         how far history files may be behind the traffic (5)\n"
     "  --contents BYTES      kept of files that were written and read, all\n"
     "                        sandboxes together (1073741824)\n"
+    "  --fetches N           files that are read in sandboxes at once, before they\n"
+    "                        are changed (16)\n"
     "  --stop SECONDS        how long stopping may take; the rest stays in the\n"
     "                        journal for the next start (10)\n"
     "  --history-ttl TIME    operations are kept that long: 90s, 15m, 12h, 7d,\n"
@@ -74,7 +77,7 @@ enum {
     OPT_LOCKS, OPT_LEASES, OPT_KEY, OPT_FOLLOW, OPT_LAG, OPT_STOP, OPT_QUESTIONS, OPT_LIVE,
     OPT_QUESTION_THREADS, OPT_TTL,
     OPT_SIZE, OPT_TOTAL, OPT_KEEP, OPT_OVERFLOW, OPT_ON_DELETE, OPT_HOLD,
-    OPT_CLOCK, OPT_CONTENTS, OPT_EXEC,
+    OPT_CLOCK, OPT_CONTENTS, OPT_FETCHES, OPT_EXEC,
     OPT_READY, OPT_LOG, OPT_VERSION, OPT_HELP
 };
 
@@ -98,6 +101,7 @@ static const struct option  options_long[] = {
     { "question-threads", required_argument, NULL, OPT_QUESTION_THREADS },
     { "lag", required_argument, NULL, OPT_LAG },
     { "contents", required_argument, NULL, OPT_CONTENTS },
+    { "fetches", required_argument, NULL, OPT_FETCHES },
     { "stop", required_argument, NULL, OPT_STOP },
     { "history-ttl", required_argument, NULL, OPT_TTL },
     { "history-size", required_argument, NULL, OPT_SIZE },
@@ -476,6 +480,14 @@ options_one(options_t *o, int c, const char *v)
         o->contents = n;
         break;
 
+    case OPT_FETCHES:
+        if (!options_number(v, 10, BEFORE_FETCHES_MAX, &n) || n == 0) {
+            return options_bad("--fetches", v, "give a number of 1 to 256");
+        }
+
+        o->fetches = (unsigned) n;
+        break;
+
     case OPT_STOP:
         if (!options_number(v, 10, 3600, &n)) {
             return options_bad("--stop", v, "give seconds, at most 3600");
@@ -550,6 +562,7 @@ options_read(options_t *o, int argc, char **argv)
     o->contents = CONTENTS_LIMIT;
     o->locks = LOCKS_REQUESTS;
     o->leases = LOCKS_LEASES;
+    o->fetches = BEFORE_FETCHES;
     o->questions = ASK_QUESTIONS;
     o->streams = ASK_STREAMS;
     o->question_threads = ASK_THREADS;

@@ -30,6 +30,7 @@ typedef struct {
     uint64_t     follow_us;
     uint64_t     lag_us;
     uint64_t     contents;      /* bytes of contents of files */
+    unsigned     fetches;       /* of files in sandboxes, at once */
     uint64_t     stop_us;
     bool         exec;
     size_t       locks;             /* operations and leases with keys */

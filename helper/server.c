@@ -16,8 +16,8 @@
 
 
 /* Tags of what is not a connection, in epoll data. */
-enum { SERVER_LISTEN = 0, SERVER_SIGNAL, SERVER_FETCH, SERVER_FLUSH,
-       SERVER_ASK, SERVER_FULL, SERVER_ERRAND, SERVER_LOCKS,
+enum { SERVER_LISTEN = 0, SERVER_SIGNAL, SERVER_FETCH, SERVER_BEFORE,
+       SERVER_FLUSH, SERVER_ASK, SERVER_FULL, SERVER_ERRAND, SERVER_LOCKS,
        SERVER_TAGS };
 
 #define SERVER_EVENTS   64
@@ -306,6 +306,11 @@ server_round(server_t *s)
             server_fetched(s);
             continue;
 
+        case SERVER_BEFORE:
+            server_drain(s->conf->before_fd);
+            server_before_read(s);
+            continue;
+
         case SERVER_FLUSH:
             server_drain(s->conf->flush_fd);
             server_flushed(s);
@@ -437,6 +442,7 @@ server_run(const server_conf_t *conf)
          && server_add(&s, conf->listen_fd, SERVER_LISTEN)
          && server_add(&s, conf->signal_fd, SERVER_SIGNAL)
          && server_add(&s, conf->fetch_fd, SERVER_FETCH)
+         && server_add(&s, conf->before_fd, SERVER_BEFORE)
          && server_add(&s, conf->ask_fd, SERVER_ASK)
          && server_add(&s, conf->full_fd, SERVER_FULL)
          && server_add(&s, conf->locks_fd, SERVER_LOCKS)

@@ -8,6 +8,7 @@
 
 #include "apply.h"
 #include "ask.h"
+#include "before.h"
 #include "errand.h"
 #include "console.h"
 #include "fetch.h"
@@ -38,6 +39,8 @@ typedef struct {
     int               errand_fd;    /* eventfd */
     errands_t        *errands;      /* NULL with mode none */
     fetch_t          *fetch;        /* or NULL */
+    int               before_fd;    /* eventfd */
+    before_t         *before;       /* NULL with mode none */
     journal_t        *journal;      /* NULL with mode none */
     inflight_t       *inflight;
     apply_t          *apply;        /* NULL with mode none */

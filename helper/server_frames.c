@@ -164,7 +164,7 @@ server_full(server_t *s)
 }
 
 
-static void
+void
 server_answer_fetch(server_t *s, conn_t *c, uint64_t seq, unsigned status,
     sb_str_t body, sb_str_t reason)
 {
@@ -191,6 +191,11 @@ server_fetch(server_t *s, conn_t *c, const sb_frame_t *f)
 {
     sb_rc_t   rc;
     sb_str_t  target, reason;
+
+    if (sb_field_get(f, SB_T_FILE_PATH, &target)) {
+        server_before(s, c, f);
+        return;
+    }
 
     if (s->conf->fetch == NULL) {
         reason = sb_lit("no --upstream was given to the helper");
@@ -642,7 +647,7 @@ server_roll(server_t *s)
 }
 
 
-static int
+int
 server_write(server_t *s, const journal_item_t *items, size_t n)
 {
     int  rc;

@@ -57,6 +57,11 @@ void server_append(server_t *s);
 /* Appends the ends that are due by time or by what passed. */
 void server_ends(server_t *s);
 void server_fetched(server_t *s);
+/* Answers a FETCH. */
+void server_answer_fetch(server_t *s, conn_t *c, uint64_t seq, unsigned status,
+    sb_str_t body, sb_str_t reason);
+/* Appends items of one caller to the journal; 0 or an errno value. */
+int server_write(server_t *s, const journal_item_t *items, size_t n);
 /* Sends off what the threads that answer questions have written. */
 void server_answered(server_t *s);
 /* Appends the records of the console's own. */
@@ -82,5 +87,12 @@ void server_locks_closed(server_t *s, conn_t *c);
 void server_granted(server_t *s);
 /* Milliseconds until something is due, at most `most` (-1: without bound). */
 int server_locks_timeout(const server_t *s, int most);
+
+/* --- server_before.c ----------------------------------------------------- */
+
+/* A FETCH of a file. */
+void server_before(server_t *s, conn_t *c, const sb_frame_t *f);
+/* Appends what was read of files, and tells who waits for it. */
+void server_before_read(server_t *s);
 
 #endif /* SERVER_INT_H_INCLUDED */

@@ -81,6 +81,15 @@
       " piece is missing")                                                   \
     X(CONTENTS_DROPPED, counter, "contents_dropped_total",                   \
       "contents that made room at the bound")                                \
+    X(BEFORE_RUNNING, gauge, "file_fetches",                                 \
+      "files that are being read in sandboxes before they are changed")      \
+    X(BEFORE_LIMIT, gauge, "file_fetches_limit",                             \
+      "of them at once at most")                                             \
+    X(BEFORE_READ, counter, "file_fetches_read_total", "files so read")      \
+    X(BEFORE_FAILED, counter, "file_fetches_failed_total",                   \
+      "files that could not be read: too large, late, or refused")           \
+    X(BEFORE_REFUSED, counter, "file_fetches_refused_total",                 \
+      "files not read because too many others were")                         \
     X(FILES_LOST, counter, "history_files_lost_total",                       \
       "history files that were set aside or vanished")                       \
     X(HISTORY_BYTES, gauge, "history_bytes",                                 \

@@ -51,10 +51,10 @@ typedef struct {
 /* Puts together what has come of one of its files. */
 static int
 versions_gather(versions_op_t *v, int64_t n, sb_content_e kind, sb_buf_t *out,
-    bool *whole)
+    versions_parts_e *state)
 {
     return versions_parts_gather(&v->parts, v->db, v->op->id, n, kind, out,
-                                 whole);
+                                 state);
 }
 
 
@@ -80,9 +80,9 @@ versions_hash(char hex[CONTENTS_HEX + 1], sb_str_t s)
 static int
 versions_after(versions_op_t *v, versions_file_t *f)
 {
-    int   rc;
-    bool  whole;
-    char  hex[CONTENTS_HEX + 1];
+    int               rc;
+    char              hex[CONTENTS_HEX + 1];
+    versions_parts_e  state;
 
     f->content = "unavailable";
 
@@ -93,13 +93,14 @@ versions_after(versions_op_t *v, versions_file_t *f)
     }
 
     rows_try(rc, versions_gather(v, f->n, SB_CONTENT_AFTER, &f->text[1],
-                                 &whole));
+                                 &state));
 
     versions_hash(hex, versions_text(f, 1));
 
     /* an empty file has no pieces */
 
-    if (!whole || f->size < 0 || (size_t) f->size != f->text[1].len
+    if (state == VERSIONS_PARTS_HOLE || f->size < 0
+        || (size_t) f->size != f->text[1].len
         || (f->sha256[0] && strcmp(f->sha256, hex) != 0)
         || (f->size == 0 && v->parts.npieces == 0 && !v->parts.stored
             && f->sha256[0] == '\0'))
@@ -135,18 +136,46 @@ versions_load(versions_op_t *v, versions_file_t *f, unsigned which,
 }
 
 
+/* Does what was read of the file, before the operation went on, count? */
+static int
+versions_fetched(versions_op_t *v, int64_t n, bool *counts)
+{
+    int               rc;
+    sb_buf_t          none;
+    versions_parts_e  state;
+
+    memset(&none, 0, sizeof(none));
+    rc = versions_gather(v, n, SB_CONTENT_VOID, &none, &state);
+    sb_buf_free(&none);
+    *counts = rc == SQLITE_OK && state == VERSIONS_PARTS_NONE;
+
+    return rc;
+}
+
+
 /* How the file stood before. */
 static int
 versions_before(versions_op_t *v, versions_file_t *f)
 {
-    int         rc;
-    bool        whole;
-    version_t   found;
+    int               rc;
+    bool              counts;
+    version_t         found;
+    versions_parts_e  state;
+
+    rows_try(rc, versions_fetched(v, f->n, &counts));
+    rows_try(rc, versions_gather(v, f->n, SB_CONTENT_ABSENT, &f->text[0],
+                                 &state));
+
+    if (counts && state == VERSIONS_PARTS_WHOLE) {
+        f->before = "absent";
+        f->held[0] = true;
+        return SQLITE_OK;
+    }
 
     rows_try(rc, versions_gather(v, f->n, SB_CONTENT_BEFORE, &f->text[0],
-                                 &whole));
+                                 &state));
 
-    if (f->text[0].len && whole) {
+    if (counts && state == VERSIONS_PARTS_WHOLE) {
         f->before = "fetched";
         f->before_size = (int64_t) f->text[0].len;
         versions_hash(f->before_sha256, versions_text(f, 0));
@@ -214,14 +243,27 @@ versions_replace(sb_buf_t *out, sb_str_t text, sb_str_t old, sb_str_t new)
 }
 
 
+/* What stands in it now is known without having passed. */
+static int
+versions_made(versions_op_t *v, versions_file_t *f)
+{
+    f->size = (int64_t) f->text[1].len;
+    versions_hash(f->sha256, versions_text(f, 1));
+    f->held[1] = true;
+    f->content = "kept";
+
+    return contents_put(v->db, f->sha256, versions_text(f, 1), v->cursor);
+}
+
+
 /* A text was replaced in the file: known only if it was held before. */
 static int
 versions_edited(versions_op_t *v, versions_file_t *f)
 {
-    int             rc;
-    bool            whole;
-    sb_jdoc_t      *doc;
-    const sb_jv_t  *edit, *old, *new;
+    int                rc;
+    sb_jdoc_t         *doc;
+    const sb_jv_t     *edit, *old, *new;
+    versions_parts_e   state;
 
     sb_json_limits_t  limits = { 0, SB_CONTENT_MAX };
 
@@ -233,9 +275,9 @@ versions_edited(versions_op_t *v, versions_file_t *f)
         return SQLITE_OK;
     }
 
-    rows_try(rc, versions_gather(v, 0, SB_CONTENT_EDIT, &v->edit, &whole));
+    rows_try(rc, versions_gather(v, 0, SB_CONTENT_EDIT, &v->edit, &state));
 
-    if (!whole || v->edit.len == 0) {
+    if (state != VERSIONS_PARTS_WHOLE || v->edit.len == 0) {
         return SQLITE_OK;
     }
 
@@ -253,11 +295,7 @@ versions_edited(versions_op_t *v, versions_file_t *f)
                             sb_jv_str(edit, "old"), sb_jv_str(edit, "new"))
            == SB_OK)
     {
-        f->size = (int64_t) f->text[1].len;
-        versions_hash(f->sha256, versions_text(f, 1));
-        f->held[1] = true;
-        f->content = "kept";
-        rc = contents_put(v->db, f->sha256, versions_text(f, 1), v->cursor);
+        rc = versions_made(v, f);
     }
 
     sb_jdoc_free(doc);
@@ -270,10 +308,24 @@ versions_edited(versions_op_t *v, versions_file_t *f)
 static int
 versions_moved(versions_op_t *v, versions_file_t *f)
 {
-    int        rc;
-    version_t  found;
+    int               rc;
+    bool              counts;
+    version_t         found;
+    versions_parts_e  state;
 
-    if (f->old_path == NULL || v->stateless) {
+    if (f->old_path == NULL) {
+        return SQLITE_OK;
+    }
+
+    rows_try(rc, versions_fetched(v, f->n, &counts));
+    rows_try(rc, versions_gather(v, f->n, SB_CONTENT_AFTER, &f->text[1],
+                                 &state));
+
+    if (counts && state == VERSIONS_PARTS_WHOLE) {
+        return versions_made(v, f);
+    }
+
+    if (v->stateless) {
         return SQLITE_OK;
     }
 

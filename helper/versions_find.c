@@ -4,6 +4,7 @@
 #include "rows_end.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 
 #define VERSIONS_LOOK   64          /* records of a path that are looked at */
@@ -460,4 +461,33 @@ versions_find(store_db_t *db, const versions_self_t *self, const char *path,
                    || strcmp(newest.ended, self->begun) > 0;
 
     return SQLITE_OK;
+}
+
+
+int
+versions_find_in(sqlite3 *db, const versions_self_t *self, const char *path,
+    int64_t n, version_t *out)
+{
+    int           rc;
+    unsigned      i;
+    store_db_t    reader;
+
+    memset(&reader, 0, sizeof(reader));
+    reader.db = db;
+    reader.nstmts = ROWS_STMTS;
+    reader.stmts = calloc(ROWS_STMTS, sizeof(sqlite3_stmt *));
+
+    if (reader.stmts == NULL) {
+        return SQLITE_NOMEM;
+    }
+
+    rc = versions_find(&reader, self, path, n, out);
+
+    for (i = 0; i < ROWS_STMTS; i++) {
+        (void) sqlite3_finalize(reader.stmts[i]);
+    }
+
+    free(reader.stmts);
+
+    return rc;
 }

@@ -40,4 +40,8 @@ bool versions_refused(const facts_t *t);
 int versions_find(store_db_t *db, const versions_self_t *self,
     const char *path, int64_t n, version_t *out);
 
+/* The same through a connection of somebody else's, which may only read. */
+int versions_find_in(sqlite3 *db, const versions_self_t *self,
+    const char *path, int64_t n, version_t *out);
+
 #endif /* VERSIONS_FIND_H_INCLUDED */

@@ -81,7 +81,7 @@ versions_frame(versions_parts_t *v, const sb_frame_t *f)
             break;
 
         case SB_T_DATA:
-            if (n < FACTS_FILES && kind <= SB_CONTENT_EDIT
+            if (n < FACTS_FILES && kind <= SB_CONTENT_VOID
                 && offset <= SB_CONTENT_MAX
                 && value.len <= SB_CONTENT_MAX - offset)
             {
@@ -181,14 +181,16 @@ versions_parts_free(versions_parts_t *v)
 int
 versions_parts_gather(const versions_parts_t *v, store_db_t *db,
     const uint8_t id[16], int64_t n, sb_content_e kind, sb_buf_t *out,
-    bool *whole)
+    versions_parts_e *state)
 {
     int                rc;
-    size_t             lo, hi, mid;
+    bool               whole;
+    size_t             lo, hi, mid, pieces;
     sqlite3_stmt      *st;
     versions_piece_t   key, *p;
 
-    *whole = true;
+    whole = true;
+    pieces = 0;
     out->len = 0;
     out->max = SB_CONTENT_MAX;
     rc = SQLITE_OK;
@@ -206,14 +208,16 @@ versions_parts_gather(const versions_parts_t *v, store_db_t *db,
         sqlite3_bind_int64(st, 3, kind);
 
         while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+            pieces++;
+
             if ((size_t) sqlite3_column_int64(st, 0) != out->len) {
-                *whole = false;
+                whole = false;
 
             } else if (sb_buf_add(out, sqlite3_column_blob(st, 1),
                                   (size_t) sqlite3_column_bytes(st, 1))
                        != SB_OK)
             {
-                *whole = false;
+                whole = false;
             }
         }
 
@@ -239,12 +243,17 @@ versions_parts_gather(const versions_parts_t *v, store_db_t *db,
     for (p = v->pieces + lo; p < v->pieces + v->npieces
                              && p->n == (uint64_t) n && p->kind == kind; p++)
     {
+        pieces++;
+
         if (p->offset != out->len
             || sb_buf_add(out, p->data.data, p->data.len) != SB_OK)
         {
-            *whole = false;
+            whole = false;
         }
     }
+
+    *state = pieces == 0 ? VERSIONS_PARTS_NONE
+             : whole ? VERSIONS_PARTS_WHOLE : VERSIONS_PARTS_HOLE;
 
     return rc;
 }

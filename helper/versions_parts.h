@@ -28,11 +28,16 @@ typedef struct {
 int versions_parts_collect(versions_parts_t *v, const rows_record_t *first);
 void versions_parts_free(versions_parts_t *v);
 
-/* Puts together what has come of file n of the operation; *whole: there is no
- * hole in it. */
+typedef enum {
+    VERSIONS_PARTS_NONE = 0,        /* nothing has come */
+    VERSIONS_PARTS_HOLE,
+    VERSIONS_PARTS_WHOLE
+} versions_parts_e;
+
+/* Puts together what has come of file n of the operation; an SQLite code. */
 int versions_parts_gather(const versions_parts_t *v, store_db_t *db,
     const uint8_t id[16], int64_t n, sb_content_e kind, sb_buf_t *out,
-    bool *whole);
+    versions_parts_e *state);
 
 /* Keeps the pieces among the records of an operation that goes on. */
 int versions_parts_keep(store_db_t *db, rows_op_t *op,

@@ -57,7 +57,8 @@ typedef enum {
     SB_F_LEASE = 26,        /* the journal only: a lease was granted, renewed
                                or (EXPIRES 0) given back */
     /* bulk, not kept */
-    SB_F_FETCH = 32,        /* worker asks: helper, GET TARGET from upstream */
+    SB_F_FETCH = 32,        /* worker asks: helper, GET TARGET from upstream;
+                               with FILE_PATH: keep how a file stands */
     SB_F_FETCHED = 33,      /* answer: HTTP_STATUS (0: failed), DATA body;
                                header seq copied from the FETCH */
     /* bulk, the console API (docs/frames.md, "Questions"); header seq is the
@@ -104,6 +105,10 @@ typedef enum {
     SB_T_ALLOW = 15,        /* ANSWER 405: methods, as the header has them */
 
     SB_T_EVENT_ID = 16,     /* ASK: Last-Event-ID */
+
+    SB_T_ADDRESS = 17,      /* FETCH of a file: where to connect, if that is not
+                               where UPSTREAM leads */
+    SB_T_HEADER = 18,       /* FETCH of a file: a line of the request's head */
 
     SB_T_TYPE = 20,         /* text: operation name; FACTS may refine it */
     SB_T_SANDBOX = 21,      /* text: sandbox id; absent: _gateway */
@@ -217,7 +222,10 @@ typedef enum {
 typedef enum {
     SB_CONTENT_AFTER = 0,   /* the file as it was written or read */
     SB_CONTENT_BEFORE = 1,  /* ... as it stood before it was written */
-    SB_CONTENT_EDIT = 2     /* the body of a file.replace */
+    SB_CONTENT_EDIT = 2,    /* the body of a file.replace */
+    SB_CONTENT_ABSENT = 3,  /* nothing: there was no such file before */
+    SB_CONTENT_VOID = 4     /* nothing: what was read of the file before does
+                               not count, it came too late */
 } sb_content_e;
 
 /* Of one file; what is longer is not kept. */

@@ -99,6 +99,7 @@ typedef struct {
     ngx_str_t         history_on_delete;
     ngx_array_t      *history_holds;    /* of ngx_str_t: sandbox ids */
     ngx_str_t         versions_limit;   /* bytes; empty: the helper's own */
+    ngx_str_t         versions_fetches; /* at once; empty: the same */
     size_t            queue;            /* bytes kept per worker for the helper */
     size_t            zone_size;        /* sandbox_endpoint_zone */
     ngx_shm_zone_t   *zone;             /* learnt endpoints */
@@ -210,6 +211,7 @@ typedef struct {
 typedef struct ngx_http_sandbox_rewrite_s  ngx_http_sandbox_rewrite_t;
 typedef struct ngx_http_sandbox_tunnel_s   ngx_http_sandbox_tunnel_t;
 typedef struct ngx_http_sandbox_pty_s      ngx_http_sandbox_pty_t;
+typedef struct ngx_http_sandbox_before_s   ngx_http_sandbox_before_t;
 
 
 /* one operation */
@@ -251,6 +253,7 @@ typedef struct {
     /* request */
     sb_request_t                 *facts;        /* freed with the pool */
     sb_multipart_t               *multipart;
+    ngx_http_sandbox_before_t    *before;       /* sandbox_versions fetch */
     off_t                         bytes_in;
     off_t                         looked;       /* at its limits, up to here */
     sb_policy_verdict_t          *verdict;      /* NULL: not judged */
@@ -310,6 +313,9 @@ typedef struct {
     unsigned                      body_started:1;
     unsigned                      body_done:1;
     unsigned                      policed:1;    /* the policy has spoken */
+    unsigned                      spooling:1;   /* an upload is read whole */
+    unsigned                      spooled:1;
+    unsigned                      routed:1;     /* road and headers are set */
     unsigned                      judged:1;     /* ready to be forwarded */
     unsigned                      refused:1;
     unsigned                      too_large:1;
@@ -482,6 +488,9 @@ void ngx_http_sandbox_content_add(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t kind,
 /* Sends what is kept of this operation; has to follow before the worker does
  * something else. */
 void ngx_http_sandbox_content_flush(ngx_http_sandbox_ctx_t *ctx);
+/* What the helper may still read of a file before it was written does not
+ * count. */
+void ngx_http_sandbox_content_void(ngx_http_sandbox_ctx_t *ctx, size_t file);
 /* The same as _add() for sb_multipart_tap(). */
 void ngx_http_sandbox_content_tap(void *data, size_t file, uint64_t offset,
     const char *p, size_t n);
@@ -504,6 +513,9 @@ void ngx_http_sandbox_helper_exit(ngx_cycle_t *cycle);
                                                records can do without */
 uint64_t ngx_http_sandbox_helper_send(u_char *frame, size_t len,
     ngx_uint_t reserve);
+/* Sends off what is queued: the helper is to know an operation before it is
+ * asked something about it on the other connection. */
+void ngx_http_sandbox_helper_push(void);
 /* Is there a helper at all? */
 ngx_uint_t ngx_http_sandbox_helper_active(void);
 /* A worker that exits waits (a bounded time) until what is queued, and the

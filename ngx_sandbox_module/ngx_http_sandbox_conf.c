@@ -710,6 +710,7 @@ char *
 ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
 {
     size_t              max;
+    ngx_int_t           n;
     struct sockaddr_un  sa;
 
     ngx_conf_init_uint_value(mcf->helper, NGX_HTTP_SANDBOX_HELPER_NONE);
@@ -741,6 +742,16 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
 
     if (ngx_http_sandbox_conf_bytes(cf, &mcf->versions_limit) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
+    }
+
+    if (mcf->versions_fetches.len) {
+        n = ngx_atoi(mcf->versions_fetches.data, mcf->versions_fetches.len);
+
+        if (n < 1 || n > 256) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "sandbox_versions_fetches must be 1 to 256");
+            return NGX_CONF_ERROR;
+        }
     }
 
     if (mcf->queue < 1024 * 1024) {

@@ -133,6 +133,27 @@ ngx_http_sandbox_content_send(void)
 
 
 void
+ngx_http_sandbox_content_void(ngx_http_sandbox_ctx_t *ctx, size_t file)
+{
+    size_t             len;
+    sb_frame_writer_t  w;
+
+    sb_frame_begin(&w, ngx_http_sandbox_content_frame,
+                   sizeof(ngx_http_sandbox_content_frame), SB_F_CONTENT, 0, 0,
+                   ctx->id, sb_now_us());
+    sb_frame_put_u64(&w, SB_T_FILE_N, file);
+    sb_frame_put_u64(&w, SB_T_FILE_KIND, SB_CONTENT_VOID);
+    sb_frame_put_u64(&w, SB_T_FILE_OFFSET, 0);
+    sb_frame_put(&w, SB_T_DATA, sb_str("", 0));
+
+    len = sb_frame_end(&w);
+
+    (void) ngx_http_sandbox_helper_send(ngx_http_sandbox_content_frame, len,
+                                        NGX_HTTP_SANDBOX_QUEUE_ALWAYS);
+}
+
+
+void
 ngx_http_sandbox_content_flush(ngx_http_sandbox_ctx_t *ctx)
 {
     if (ngx_http_sandbox_content.ctx == ctx) {

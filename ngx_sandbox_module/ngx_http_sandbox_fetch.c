@@ -53,11 +53,27 @@ ngx_uint_t
 ngx_http_sandbox_helper_fetch(ngx_str_t *target,
     ngx_http_sandbox_fetched_pt done, void *data)
 {
-    size_t                     len, size;
-    u_char                    *p;
-    sb_frame_writer_t          w;
-    ngx_http_sandbox_link_t   *l;
-    ngx_http_sandbox_fetch_t  *f;
+    sb_frame_writer_t  w;
+
+    if (ngx_http_sandbox_fetch_begin(&w, SB_FRAME_HEAD + 16 + target->len,
+                                     NULL)
+        != NGX_OK)
+    {
+        return 0;
+    }
+
+    sb_frame_put(&w, SB_T_TARGET, ngx_http_sandbox_str(target));
+
+    return ngx_http_sandbox_fetch_send(&w, done, data);
+}
+
+
+ngx_int_t
+ngx_http_sandbox_fetch_begin(sb_frame_writer_t *w, size_t size,
+    const u_char *id)
+{
+    u_char                   *p;
+    ngx_http_sandbox_link_t  *l;
 
     l = fetches.bulk;
 
@@ -65,20 +81,31 @@ ngx_http_sandbox_helper_fetch(ngx_str_t *target,
 
     if (l == NULL || !l->ready || fetches.n == NGX_HTTP_SANDBOX_FETCHES) {
         ngx_http_sandbox_metric_add(FETCHES_REFUSED, 1);
-        return 0;
+        return NGX_DECLINED;
     }
-
-    size = SB_FRAME_HEAD + 16 + target->len;
 
     p = ngx_http_sandbox_link_room(l, size);
     if (p == NULL) {
-        return 0;
+        return NGX_DECLINED;
     }
 
-    sb_frame_begin(&w, p, size, SB_F_FETCH, 0, ++fetches.seq, NULL,
-                   sb_now_us());
-    sb_frame_put(&w, SB_T_TARGET, ngx_http_sandbox_str(target));
-    len = sb_frame_end(&w);
+    sb_frame_begin(w, p, size, SB_F_FETCH, 0, ++fetches.seq, id, sb_now_us());
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_sandbox_fetch_send(sb_frame_writer_t *w,
+    ngx_http_sandbox_fetched_pt done, void *data)
+{
+    size_t                     len;
+    ngx_http_sandbox_link_t   *l;
+    ngx_http_sandbox_fetch_t  *f;
+
+    l = fetches.bulk;
+
+    len = sb_frame_end(w);
 
     if (len == 0) {
         return 0;
@@ -104,6 +131,22 @@ ngx_http_sandbox_helper_fetch(ngx_str_t *target,
     }
 
     return 1;
+}
+
+
+void
+ngx_http_sandbox_fetch_forget(void *data)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < fetches.n; i++) {
+
+        if (fetches.items[i].data == data) {
+            fetches.items[i] = fetches.items[--fetches.n];
+            ngx_http_sandbox_metric_gauge(fetches, fetches.n);
+            return;
+        }
+    }
 }
 
 

@@ -304,6 +304,13 @@ ngx_http_sandbox_helper_send(u_char *frame, size_t len, ngx_uint_t reserve)
 }
 
 
+void
+ngx_http_sandbox_helper_push(void)
+{
+    ngx_http_sandbox_flush_handler(&helper.flush);
+}
+
+
 ngx_uint_t
 ngx_http_sandbox_helper_active(void)
 {

@@ -194,6 +194,7 @@ ngx_http_sandbox_manager_arguments(ngx_http_sandbox_manager_t *m)
         { "--sync",          &mcf->history_sync },
         { "--lag",           &mcf->history_lag },
         { "--contents",      &mcf->versions_limit },
+        { "--fetches",       &mcf->versions_fetches },
         { "--history-ttl",   &mcf->history_ttl },
         { "--history-size",  &mcf->history_size },
         { "--history-total", &mcf->history_total },

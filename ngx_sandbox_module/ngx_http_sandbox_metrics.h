@@ -48,6 +48,9 @@ typedef enum {
       "text messages to terminals that were not read")                        \
     X(CONTENTS_LOST, "contents_lost_total",                                   \
       "operations with contents of files that found no room in the queue")    \
+    X(FILES_LATE, "files_late_total",                                         \
+      "files that were written before it was known how they stood, as that"   \
+      " took too long")                                                       \
     X(ENDS_SHORT, "ends_shortened_total",                                     \
       "ends without details because the queue was full")                      \
     X(AUTH_FAILURES, "auth_failures_total",                                   \

@@ -34,6 +34,7 @@ static ngx_conf_enum_t  ngx_http_sandbox_endpoints[] = {
 static ngx_conf_enum_t  ngx_http_sandbox_versions[] = {
     { ngx_string("off"), NGX_HTTP_SANDBOX_VERSIONS_OFF },
     { ngx_string("on"), NGX_HTTP_SANDBOX_VERSIONS_ON },
+    { ngx_string("fetch"), NGX_HTTP_SANDBOX_VERSIONS_FETCH },
     { ngx_null_string, 0 }
 };
 
@@ -112,6 +113,13 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       ngx_conf_set_str_slot,
       NGX_HTTP_MAIN_CONF_OFFSET,
       offsetof(ngx_http_sandbox_main_conf_t, versions_limit),
+      NULL },
+
+    { ngx_string("sandbox_versions_fetches"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, versions_fetches),
       NULL },
 
     { ngx_string("sandbox_history_lag"),

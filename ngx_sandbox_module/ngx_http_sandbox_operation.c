@@ -9,6 +9,7 @@
  */
 
 
+#include "ngx_http_sandbox_before.h"
 #include "ngx_http_sandbox_full.h"
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
@@ -25,6 +26,8 @@ static ngx_int_t ngx_http_sandbox_admit(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
 static ngx_int_t ngx_http_sandbox_forward(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
+static ngx_int_t ngx_http_sandbox_road(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 static ngx_uint_t ngx_http_sandbox_open_to_all(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 static ngx_uint_t ngx_http_sandbox_encoded(ngx_http_request_t *r);
@@ -182,6 +185,8 @@ ngx_http_sandbox_detach(void *data)
         ngx_http_sandbox_helper_forget(ctx);
         ctx->waiting = 0;
     }
+
+    ngx_http_sandbox_before_forget(ctx);
 }
 
 
@@ -317,7 +322,9 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
         return NGX_AGAIN;
     }
 
-    if (ctx->judged || ctx->refused || (ctx->body_started && !ctx->body_done)) {
+    if (ctx->judged || ctx->refused || ctx->spooling
+        || (ctx->body_started && !ctx->body_done))
+    {
 
         /*
          * an internal redirect, as error_page makes it, came back to us: a file
@@ -698,40 +705,77 @@ ngx_http_sandbox_forward(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 {
     ngx_int_t  rc;
 
-    if (ctx->op->flags & SB_OPF_UPLOAD) {
+    if (!ctx->routed) {
 
-        rc = ngx_http_sandbox_upload_start(r, ctx);
+        if (ctx->op->flags & SB_OPF_UPLOAD) {
 
-        if (rc == NGX_DECLINED) {
-            return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
-                                           "GATEWAY_AMBIGUOUS_REQUEST",
-                                           "The boundary in Content-Type can "
-                                           "be read in more than one way.",
-                                           NULL);
+            rc = ngx_http_sandbox_upload_start(r, ctx);
+
+            if (rc == NGX_DECLINED) {
+                return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
+                                               "GATEWAY_AMBIGUOUS_REQUEST",
+                                               "The boundary in Content-Type "
+                                               "can be read in more than one "
+                                               "way.", NULL);
+            }
+
+            if (rc != NGX_OK) {
+                return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            }
+
+            if (ctx->multipart && !ctx->spooled && !ctx->body_done
+                && ngx_http_sandbox_before_wanted(r, ctx))
+            {
+                return ngx_http_sandbox_before_spool(r, ctx);
+            }
+        }
+
+        rc = ngx_http_sandbox_road(r, ctx);
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    if (ngx_http_sandbox_before_wanted(r, ctx)) {
+
+        rc = ngx_http_sandbox_before(r, ctx);
+
+        if (rc == NGX_AGAIN) {
+            return NGX_AGAIN;
         }
 
         if (rc != NGX_OK) {
+            ctx->judged = 1;
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }
 
     ctx->judged = 1;
 
-    if (ctx->route.proxied && !ctx->ingress
-        && ngx_http_sandbox_endpoint_find(r, ctx) == NGX_ERROR)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    if (ngx_http_sandbox_headers_upstream(r, ctx) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
     ngx_log_debug3(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "sandbox %s: %s, straight:%d", ctx->id_text, ctx->op->name,
                    ctx->road != NULL);
 
     return NGX_DECLINED;
+}
+
+
+/* Where it goes, and the headers that it has there. */
+
+static ngx_int_t
+ngx_http_sandbox_road(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
+{
+    if ((ctx->route.proxied && !ctx->ingress
+         && ngx_http_sandbox_endpoint_find(r, ctx) == NGX_ERROR)
+        || ngx_http_sandbox_headers_upstream(r, ctx) != NGX_OK)
+    {
+        ctx->judged = 1;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->routed = 1;
+
+    return NGX_OK;
 }
 
 

@@ -168,6 +168,9 @@ my %row = (
         [ 'NAME maybe;', qr/invalid value "maybe"/ ] ] },
     sandbox_versions_limit => { good => '2m', effect => 'helper-exec.t', bad => [
         [ 'NAME 64k;', qr/at least 1m/ ], [ 'NAME x;', qr/at least 1m/ ] ] },
+    sandbox_versions_fetches => { good => '4', effect => 'helper-exec.t', bad => [
+        [ 'NAME 0;', qr/must be 1 to 256/ ], [ 'NAME 257;', qr/must be 1 to 256/ ],
+        [ 'NAME x;', qr/must be 1 to 256/ ] ] },
     sandbox_body_limit => { good => '2m', effect => 'sanity.t', bad => [
         [ 'NAME -1;', qr/invalid value/ ] ] },
     sandbox_timeout => { good => '1s', effect => 'helper-down.t', bad => [
@@ -272,7 +275,7 @@ my %set = (
     sandbox_capture_limit => [ 1, 2, 0 ],
     sandbox_digest => [ 'off', 'on', 'off' ],
     sandbox_record_input => [ 'on', 'off', 'hidden' ],
-    sandbox_versions => [ 'off', 'on', 'off' ],
+    sandbox_versions => [ 'off', 'fetch', 'off' ],
     sandbox_body_limit => [ 1000, 2000, 3000 ],
     sandbox_timeout => [ '800ms', '1600ms', '200ms' ],
     map { my $d = $_; $d => [ map { "$d-$_" } 1 .. 3 ] }
@@ -583,9 +586,12 @@ my %inherits = (
                      . ' name="metadata"; filename="m"', '', '{"path":"/v"}',
                      '--B', 'Content-Disposition: form-data; name="file";'
                      . ' filename="f"', '', 'x', '--B--', ''));
-            $t->record($r)->{files}[0]{content} // '';
+            my $f = $t->record($r)->{files}[0];
+            join ' ', map { $_ // '' } @$f{qw(content before)};
         } @places;
-        is("@have", 'unavailable kept unavailable', 'off, on, off');
+        is_deeply(\@have, [ 'unavailable unavailable', 'kept fetched',
+                            'unavailable unavailable' ],
+                  'off, fetch, off');
     },
 
     sandbox_body_limit => sub {

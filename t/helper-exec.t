@@ -54,11 +54,12 @@ is(helper_is_there($t, 'after a reload'), $second, 'it is still the same one');
 # A reload with other words for it goes on with another one.
 
 $more = 'sandbox_history_sync full; sandbox_history_lag 90s;'
-        . ' sandbox_versions_limit 3m;';
+        . ' sandbox_versions_limit 3m; sandbox_versions_fetches 5;';
 SandboxTest::write_file($t->dir . '/conf/nginx.conf', $t->conf_text);
 $t->reload;
 my $third = helper_is_there($t, 'other arguments: another helper', $second);
-like(cmdline($third), qr/\0--sync\0full\0--lag\x{0}90\0--contents\x{0}3145728\0/, 'which has been told');
+like(cmdline($third), qr/\0--sync\0full\0--lag\x{0}90\0--contents\x{0}3145728
+                      \0--fetches\x{0}5\0/x, 'which has been told');
 recorded('and keeps records');
 
 # The manager dies: the helper is not its to end, nor started twice.
