@@ -158,6 +158,13 @@ index_box_open(index_t *ix, index_box_t *box)
 
     rc = sqlite3_open_v2(path, &box->db, SQLITE_OPEN_READONLY, ix->vfs);
 
+    if (box->db == NULL) {
+        /* no memory: what is closed is in no list */
+        box->failing = true;
+        box->retry_us = sb_now_us() + INDEX_RETRY_US;
+        return false;
+    }
+
     box->open_ino = st.st_ino;
     ix->open++;
     index_box_used(ix, box, false);
