@@ -37,6 +37,13 @@ typedef struct {
     const char  *tls_key;
     const char  *data;
     const char  *history;
+    const char  *history_ttl;   /* these as the helper reads them */
+    const char  *history_size;
+    const char  *history_total;
+    const char  *history_keep;
+    const char  *history_overflow;
+    const char  *history_on_delete;
+    const char  *contents;
     const char  *config;
     const char  *policy;        /* "off" */
     const char  *nginx;         /* environment and .env only */

@@ -82,7 +82,21 @@ gw_runtime_args(const gw_t *g, gw_child_t *c)
 void
 gw_helper_args(const gw_t *g, gw_child_t *c)
 {
+    size_t       i;
     static char  peer[16];
+
+    const struct {
+        const char  *flag;
+        const char  *value;
+    } limits[] = {
+        { "--history-ttl", g->opt.history_ttl },
+        { "--history-size", g->opt.history_size },
+        { "--history-total", g->opt.history_total },
+        { "--history-keep", g->opt.history_keep },
+        { "--history-overflow", g->opt.history_overflow },
+        { "--history-on-delete", g->opt.history_on_delete },
+        { "--contents", g->opt.contents }
+    };
 
     gw_child_arg(c, g->prog.helper);
     gw_child_arg(c, "--data");
@@ -93,6 +107,13 @@ gw_helper_args(const gw_t *g, gw_child_t *c)
     gw_child_arg(c, g->place.socket);
     gw_child_arg(c, "--upstream");
     gw_child_arg(c, g->upstream_url);
+
+    for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        if (limits[i].value) {
+            gw_child_arg(c, limits[i].flag);
+            gw_child_arg(c, limits[i].value);
+        }
+    }
 
     if (g->place.key[0]) {
         gw_child_arg(c, "--api-key-file");

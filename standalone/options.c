@@ -81,6 +81,27 @@ static const gw_option_t  gw_table[] = {
     { "history", GW_TEXT, GW_FLAG|GW_INENV, gw_at(history), "DIR",
       "history files, if not in DATA/history" },
 
+    { "history-ttl", GW_TEXT, GW_FLAG|GW_INENV, gw_at(history_ttl),
+      "TIME|off", "how long operations are kept (7d)" },
+
+    { "history-size", GW_TEXT, GW_FLAG|GW_INENV, gw_at(history_size),
+      "SIZE|off", "bytes of one sandbox's history (128m)" },
+
+    { "history-total", GW_TEXT, GW_FLAG|GW_INENV, gw_at(history_total),
+      "SIZE|off", "bytes of all of them (10g)" },
+
+    { "history-keep", GW_TEXT, GW_FLAG|GW_INENV, gw_at(history_keep),
+      "TIME|off", "younger operations do not make room (10m)" },
+
+    { "history-overflow", GW_TEXT, GW_FLAG|GW_INENV, gw_at(history_overflow),
+      "WORD", "delete_oldest, stop_recording or fail_operation" },
+
+    { "history-on-delete", GW_TEXT, GW_FLAG|GW_INENV, gw_at(history_on_delete),
+      "WORD", "a deleted sandbox's history: keep, archive or delete" },
+
+    { "contents", GW_TEXT, GW_FLAG|GW_INENV, gw_at(contents), "BYTES",
+      "contents of files kept in all histories (1073741824)" },
+
     { "workers", GW_WORKERS, GW_FLAG|GW_INENV, gw_at(workers), "N",
       "nginx worker processes (auto: one per core)" },
 

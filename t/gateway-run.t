@@ -30,7 +30,11 @@ my @upstream = ('--upstream', $up->url, '--api-key-file', "$tmp/key");
 
 # --- a data directory that its owner alone may enter
 
-my $g = SandboxGateway->new(mode => 0700, args => \@upstream)->start;
+my @limits = ('--history-ttl', '3d', '--history-size', '64m', '--history-total',
+              '2g', '--history-keep', '5m', '--history-overflow',
+              'stop_recording', '--history-on-delete', 'archive', '--contents',
+              '2000000');
+my $g = SandboxGateway->new(mode => 0700, args => [ @upstream, @limits ])->start;
 
 is(join(' ', map { /^(\w+:)/ } $g->lines),
    'Console: Token: Upstream: History:', 'four lines');
@@ -136,6 +140,9 @@ is($g->get('//evil.example/', token => undef)->status, 401,
 
 my %child = $g->children;
 my %user;
+
+like(join(' ', split /\0/, SandboxTest::read_file("/proc/$child{'sandbox-helper'}/cmdline")),
+     qr/ \Q@limits\E( |$)/, 'the helper is told the limits of the history');
 
 for my $name (qw(nginx sandbox-helper)) {
     my ($uid) = SandboxTest::read_file("/proc/$child{$name}/status")
@@ -373,6 +380,11 @@ push @{ $local->{args} }, '--config', "$local->{dir}/own.conf";
 $local->start;
 is($local->get('/v1/sandboxes')->status, 200, 'also with --config');
 is($local->stop, 0, 'and ends');
+
+my $odd = SandboxGateway->new(args => [ @upstream, '--history-ttl', 'soon' ]);
+my ($code, undef, $why) = $odd->run($odd->arguments);
+is($code, 1, 'a limit that the helper cannot read');
+like($why, qr/--history-ttl "soon": give a time such as 7d, or off/, 'is an error that says so');
 
 $up->stop;
 
