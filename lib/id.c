@@ -24,13 +24,16 @@ static char *sb_put(char *dst, unsigned value, unsigned n);
 static void
 sb_uuid7_start(sb_uuid7_t *g, uint64_t ms)
 {
-    uint64_t  random[2];
+    if (g->left == 0) {
+        sb_random(g->random, sizeof(g->random));
+        g->left = sizeof(g->random) / sizeof(g->random[0]);
+    }
 
-    sb_random(random, sizeof(random));
+    g->left -= 2;
 
     g->ms = ms;
-    g->hi = random[0] & SB_UUID7_HI;
-    g->lo = random[1] & SB_UUID7_LO;
+    g->hi = g->random[g->left] & SB_UUID7_HI;
+    g->lo = g->random[g->left + 1] & SB_UUID7_LO;
 }
 
 

@@ -14,6 +14,8 @@ typedef struct {
     uint64_t  ms;
     uint64_t  hi;       /* 12 bits of the counter */
     uint64_t  lo;       /* 62 bits of the counter */
+    size_t    left;     /* of what the system gave for starts to come */
+    uint64_t  random[32];
 } sb_uuid7_t;
 
 /* Next UUIDv7 (history format 15.3): 48-bit Unix milliseconds, then a 74-bit
