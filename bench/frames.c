@@ -508,11 +508,12 @@ run_begin(peer_t *p, char **a)
 
 
 static void
-put_ask(peer_t *p, uint64_t n, const char *path, const char *query)
+put_ask(peer_t *p, uint64_t n, uint8_t flags, const char *path,
+    const char *query)
 {
     sb_frame_writer_t  w;
 
-    start_frame(p, &w, SB_F_ASK, 0, n, NULL);
+    start_frame(p, &w, SB_F_ASK, flags, n, NULL);
     put_text(&w, SB_T_METHOD, "GET");
     put_text(&w, SB_T_PATH, path);
     put_text(&w, SB_T_QUERY, query);
@@ -566,7 +567,7 @@ run_ask(peer_t *p, int argc, char **a)
         }
 
         began = now_us();
-        put_ask(p, n, a[1], query);
+        put_ask(p, n, 0, a[1], query);
 
         for (last = false; !last; ) {
             turn(p, 10000);
@@ -621,15 +622,36 @@ static struct {
 } events[EVENTS];
 
 
+/* A subscriber has read so much; 0: it is none of ours. */
+static size_t
+live_credit(peer_t *p, uint32_t *owed, size_t subscribers, uint64_t seq,
+    size_t bytes)
+{
+    if (seq == 0 || seq > subscribers) {
+        return 0;
+    }
+
+    owed[seq] += (uint32_t) bytes;
+
+    if (owed[seq] >= SB_ASK_WINDOW / 4) {
+        put_credit(p, seq, owed[seq]);
+        owed[seq] = 0;
+    }
+
+    return 1;
+}
+
+
 static int
 run_live(peer_t *p, char **a)
 {
     char       *q, *end;
-    size_t      at, subscribers, i, slot, whole = 0, bytes = 0, bad = 0;
+    size_t      at, subscribers, i, n, slot, whole = 0, bytes = 0, bad = 0;
     size_t      ready = 0, missed = 0;
+    uint16_t    tag;
     uint32_t   *owed;
     uint64_t    until, cursor, now;
-    sb_str_t    v;
+    sb_str_t    v, fields, also;
     sb_frame_t  f;
 
     subscribers = strtoul(a[0], NULL, 10);
@@ -640,7 +662,7 @@ run_live(peer_t *p, char **a)
     }
 
     for (i = 1; i <= subscribers; i++) {
-        put_ask(p, i, "live", "");
+        put_ask(p, i, SB_FF_SHARE, "live", "");
 
         if (p->out_len > OUT_SIZE / 2) {
             turn(p, 1000);
@@ -678,24 +700,23 @@ run_live(peer_t *p, char **a)
                 continue;
             }
 
-            bytes += v.len;
+            n = live_credit(p, owed, subscribers, f.seq, v.len);
+            fields = f.fields;
 
-            if (f.seq > subscribers) {
-                continue;
+            while (sb_field_next(&fields, &tag, &also)) {
+                if (tag == SB_T_ALSO) {
+                    n += live_credit(p, owed, subscribers,
+                                     sb_value_u64(also, 0), v.len);
+                }
             }
 
-            owed[f.seq] += (uint32_t) v.len;
+            bytes += n * v.len;
 
-            if (owed[f.seq] >= SB_ASK_WINDOW / 4) {
-                put_credit(p, f.seq, owed[f.seq]);
-                owed[f.seq] = 0;
-            }
-
-            for (q = (char *) v.data; ; q = end) {
+            for (q = (char *) v.data; ready == subscribers; q = end) {
                 end = (char *) v.data + v.len;
                 q = memmem(q, (size_t) (end - q), "id: ", 4);
 
-                if (q == NULL || ready < subscribers) {
+                if (q == NULL) {
                     break;
                 }
 
@@ -709,7 +730,7 @@ run_live(peer_t *p, char **a)
                 }
 
                 events[slot].last = now;
-                events[slot].n++;
+                events[slot].n += n;
             }
         }
     }

@@ -142,6 +142,15 @@ size_t ask_room(ask_question_t *q);
 /* Appends to the answer, at most ask_room() bytes, and sends it off.  False
  * when they do not fit, there is no memory, or nobody wants it any more. */
 bool ask_write(ask_question_t *q, const void *p, size_t n);
+typedef struct {
+    ask_question_t  *q;
+    bool             taken;
+} ask_share_t;
+
+/* The same bytes, at most SB_ASK_PIECE, for all of them whose head is sent and
+ * who have room for the whole: one frame for those of a connection.  `taken`
+ * tells for each; the others are the caller's to serve. */
+void ask_write_shared(ask_share_t *shares, size_t n, const void *p, size_t len);
 /*
  * For answers that are written by another thread than the pool's, while the
  * handler is not running, too: after ask_more() has said false, room that comes

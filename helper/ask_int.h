@@ -24,6 +24,7 @@ struct ask_int_s {
     uint64_t         began_us;
     bool             recorded;          /* its end is still to come */
     bool             stream;
+    bool             shares;            /* takes pieces with SB_T_ALSO */
 
     /* under the lock */
     ask_state_e      state;

@@ -240,6 +240,7 @@ ask_put(ask_t *a, uint64_t conn, uid_t peer, const sb_frame_t *f)
     i->q.in = i;
     i->q.context = a->context;
     i->q.peer = peer;
+    i->shares = (f->flags & SB_FF_SHARE) != 0;
     ask_fields(i, sb_str(i->text, f->fields.len));
 
     if (i->q.method.len == 0 || f->seq == 0 || i->window == 0

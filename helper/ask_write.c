@@ -8,6 +8,9 @@
 #include <stdlib.h>
 
 
+#define ASK_SHARED  1024        /* questions that one piece is for */
+
+
 bool
 ask_send(ask_int_t *i, const void *p, size_t n, bool last, bool cancel)
 {
@@ -120,6 +123,89 @@ ask_write(ask_question_t *q, const void *p, size_t n)
     }
 
     return true;
+}
+
+
+static bool
+ask_shared_may(const ask_share_t *s, uint64_t conn, size_t len)
+{
+    const ask_int_t  *i;
+
+    i = s->q->in;
+
+    return !s->taken && i->conn == conn && i->shares && i->head
+           && !i->cancelled && i->window >= len;
+}
+
+
+/* One piece: for the first of them, and all behind it that are of the same
+ * connection.  With the lock held. */
+static void
+ask_shared_piece(ask_share_t *shares, size_t n, sb_str_t data)
+{
+    size_t              k, size;
+    ask_int_t          *i;
+    ask_piece_t        *piece;
+    sb_frame_writer_t   w;
+
+    i = shares[0].q->in;
+    n = n < ASK_SHARED ? n : ASK_SHARED;
+    size = SB_FRAME_HEAD + 32 + data.len + n * 16;
+    piece = malloc(sizeof(ask_piece_t) + size);
+
+    if (piece == NULL) {
+        return;
+    }
+
+    sb_frame_begin(&w, piece->frame, size, SB_F_ANSWER, 0, i->seq, ask_no_op,
+                   sb_now_us());
+    sb_frame_put(&w, SB_T_DATA, data);
+
+    for (k = 0; k < n; k++) {
+
+        if (!ask_shared_may(&shares[k], i->conn, data.len)) {
+            continue;
+        }
+
+        shares[k].taken = true;
+        shares[k].q->in->window -= data.len;
+
+        if (k) {
+            sb_frame_put_u64(&w, SB_T_ALSO, shares[k].q->in->seq);
+        }
+    }
+
+    piece->conn = i->conn;
+    piece->len = sb_frame_end(&w);
+    ask_push(i->pool, piece);
+}
+
+
+void
+ask_write_shared(ask_share_t *shares, size_t n, const void *p, size_t len)
+{
+    size_t  k;
+    ask_t  *a;
+
+    for (k = 0; k < n; k++) {
+        shares[k].taken = false;
+    }
+
+    if (n == 0 || len == 0 || len > SB_ASK_PIECE) {
+        return;
+    }
+
+    a = shares[0].q->in->pool;
+
+    pthread_mutex_lock(&a->lock);
+
+    for (k = 0; k < n; k++) {
+        if (ask_shared_may(&shares[k], shares[k].q->in->conn, len)) {
+            ask_shared_piece(&shares[k], n - k, sb_str(p, len));
+        }
+    }
+
+    pthread_mutex_unlock(&a->lock);
 }
 
 

@@ -237,10 +237,80 @@ live_sub_along(live_sub_t *s, uint64_t now_us)
 }
 
 
+static bool
+live_share_room(live_t *l)
+{
+    size_t        n;
+    ask_share_t  *shares;
+
+    if (l->nsubs <= l->nshares) {
+        return true;
+    }
+
+    n = l->nsubs + l->nsubs / 2;
+    shares = realloc(l->shares, n * sizeof(ask_share_t));
+
+    if (shares) {
+        l->shares = shares;
+        l->nshares = n;
+    }
+
+    return shares != NULL;
+}
+
+
+/* An event for all who wait for just that: one piece for those of a worker.
+ * Whom it does not suit gets it by himself. */
 static void
-live_deliver(live_t *l, uint64_t now_us)
+live_share(live_t *l, uint64_t turn, uint64_t now_us)
+{
+    size_t         i, n;
+    live_sub_t    *s;
+    live_event_t  *e;
+
+    e = l->ring[turn % LIVE_RING];
+    n = 0;
+
+    for (s = l->subs; s; s = s->next) {
+
+        if (s->state != LIVE_ALONG || s->running || s->blocked || s->event
+            || s->turn != turn)
+        {
+            continue;
+        }
+
+        if (live_sub_wants(s, e)) {
+            l->shares[n++].q = s->q;
+
+        } else {
+            s->turn++;
+        }
+    }
+
+    ask_write_shared(l->shares, n, e->text, e->len);
+
+    for (i = 0; i < n; i++) {
+        if (l->shares[i].taken) {
+            s = l->shares[i].q->state;
+            s->turn++;
+            s->cursor = e->cursor > s->cursor ? e->cursor : s->cursor;
+            s->sent_us = now_us;
+        }
+    }
+}
+
+
+/* What is in the ring from `fresh` on is new. */
+static void
+live_deliver(live_t *l, uint64_t fresh, uint64_t now_us)
 {
     live_sub_t  *s;
+
+    fresh = fresh > l->first ? fresh : l->first;
+
+    for ( /* void */ ; fresh < l->last && live_share_room(l); fresh++) {
+        live_share(l, fresh, now_us);
+    }
 
     for (s = l->subs; s; s = s->next) {
 
@@ -371,6 +441,7 @@ static live_feed_rc_e
 live_read(live_t *l, live_feed_t *f)
 {
     size_t           i, n;
+    uint64_t         fresh;
     live_event_t    *e, *batch[LIVE_BATCH];
     live_feed_rc_e   rc;
 
@@ -389,6 +460,7 @@ live_read(live_t *l, live_feed_t *f)
              && live_feed_cursor(f) % LIVE_BATCH != 0);
 
     pthread_mutex_lock(&l->lock);
+    fresh = l->last;
 
     for (i = 0; i < n; i++) {
         live_ring_add(l, batch[i]);
@@ -397,7 +469,7 @@ live_read(live_t *l, live_feed_t *f)
     stats_add(STATS_LIVE_EVENTS, n);
     l->cursor = live_feed_cursor(f) > l->cursor ? live_feed_cursor(f)
                                                 : l->cursor;
-    live_deliver(l, sb_mono_us());
+    live_deliver(l, fresh, sb_mono_us());
 
     return rc;
 }
@@ -548,6 +620,7 @@ live_free(live_t *l)
     }
 
     live_stop(l);
+    free(l->shares);
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->cond);
     free(l);

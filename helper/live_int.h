@@ -55,6 +55,8 @@ struct live_s {
 
     live_sub_t        *subs;
     unsigned           nsubs;
+    ask_share_t       *shares;      /* room for those who get the same */
+    size_t             nshares;
     unsigned           nfeeds;      /* of subscribers */
     unsigned           nwaiting;
 

@@ -85,6 +85,7 @@ typedef enum {
 #define SB_FF_FOLD        0x02u   /* BEGIN: polling, may be folded */
 #define SB_FF_LAST        0x04u   /* ANSWER: this is the end of it */
 #define SB_FF_HELD        0x08u   /* KEYS: told again, it has them */
+#define SB_FF_SHARE       0x10u   /* ASK: pieces may come with SB_T_ALSO */
 
 typedef enum {
     SB_T_INSTANCE = 1,      /* u64 random id of a worker process */
@@ -109,6 +110,8 @@ typedef enum {
     SB_T_ADDRESS = 17,      /* FETCH of a file: where to connect, if that is not
                                where UPSTREAM leads */
     SB_T_HEADER = 18,       /* FETCH of a file: a line of the request's head */
+    SB_T_ALSO = 19,         /* u64, of an ANSWER: another question that this
+                               piece is for */
 
     SB_T_TYPE = 20,         /* text: operation name; FACTS may refine it */
     SB_T_SANDBOX = 21,      /* text: sandbox id; absent: _gateway */

@@ -31,6 +31,9 @@ typedef struct {
 
 
 static ngx_queue_t *ngx_http_sandbox_ask_slot(uint64_t seq);
+static ngx_http_sandbox_ask_t *ngx_http_sandbox_ask_find(uint64_t seq);
+static ngx_int_t ngx_http_sandbox_ask_piece(ngx_http_sandbox_ask_t *ask,
+    sb_frame_t *f);
 static void ngx_http_sandbox_ask_count(ngx_http_sandbox_ask_t *ask,
     ngx_int_t n);
 static void ngx_http_sandbox_ask_close(ngx_http_sandbox_ask_t *ask);
@@ -117,7 +120,9 @@ ngx_http_sandbox_ask(ngx_http_sandbox_ask_t *ask,
         return NGX_BUSY;
     }
 
-    sb_frame_begin(&w, p, size, SB_F_ASK, 0, ++asks.seq, NULL, sb_now_us());
+    sb_frame_begin(&w, p, size, SB_F_ASK,
+                   ask->stream ? SB_FF_SHARE : 0, ++asks.seq, NULL,
+                   sb_now_us());
     ask->window = ask->stream ? NGX_HTTP_SANDBOX_ASK_STREAM : SB_ASK_WINDOW;
     sb_frame_put_u64(&w, SB_T_COUNT, ask->window);
     ngx_http_sandbox_put_text(&w, SB_T_ROLE,
@@ -284,16 +289,13 @@ ngx_http_sandbox_ask_close(ngx_http_sandbox_ask_t *ask)
 }
 
 
-ngx_int_t
-ngx_http_sandbox_ask_frame(sb_frame_t *f)
+static ngx_http_sandbox_ask_t *
+ngx_http_sandbox_ask_find(uint64_t seq)
 {
-    sb_str_t                   v;
-    ngx_queue_t               *q, *slot;
-    ngx_http_sandbox_ask_t    *ask;
-    ngx_http_sandbox_piece_t   p;
+    ngx_queue_t             *q, *slot;
+    ngx_http_sandbox_ask_t  *ask;
 
-    ask = NULL;
-    slot = ngx_http_sandbox_ask_slot(f->seq);
+    slot = ngx_http_sandbox_ask_slot(seq);
 
     for (q = ngx_queue_head(slot);
          q != ngx_queue_sentinel(slot);
@@ -301,21 +303,60 @@ ngx_http_sandbox_ask_frame(sb_frame_t *f)
     {
         ask = ngx_queue_data(q, ngx_http_sandbox_ask_t, slot);
 
-        if (ask->seq == f->seq) {
-            break;
+        if (ask->seq == seq) {
+            return ask;
         }
     }
 
-    if (q == ngx_queue_sentinel(slot)) {
-        /* cancelled, the helper did not know it yet */
+    /* cancelled, the helper did not know it yet */
+
+    return NULL;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_ask_frame(sb_frame_t *f)
+{
+    ngx_int_t                rc;
+    uint16_t                 tag;
+    sb_str_t                 fields, v;
+    ngx_http_sandbox_ask_t  *ask;
+
+    ask = ngx_http_sandbox_ask_find(f->seq);
+
+    if (f->type == SB_F_CANCEL) {
+
+        if (ask) {
+            ngx_http_sandbox_ask_close(ask);
+            ask->gone(ask, NGX_ERROR);
+        }
+
         return NGX_OK;
     }
 
-    if (f->type == SB_F_CANCEL) {
-        ngx_http_sandbox_ask_close(ask);
-        ask->gone(ask, NGX_ERROR);
-        return NGX_OK;
+    rc = ask ? ngx_http_sandbox_ask_piece(ask, f) : NGX_OK;
+
+    /* many streams get the same */
+
+    fields = f->fields;
+
+    while (rc == NGX_OK && sb_field_next(&fields, &tag, &v)) {
+
+        if (tag == SB_T_ALSO) {
+            ask = ngx_http_sandbox_ask_find(sb_value_u64(v, 0));
+            rc = ask ? ngx_http_sandbox_ask_piece(ask, f) : NGX_OK;
+        }
     }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_sandbox_ask_piece(ngx_http_sandbox_ask_t *ask, sb_frame_t *f)
+{
+    sb_str_t                  v;
+    ngx_http_sandbox_piece_t  p;
 
     ngx_memzero(&p, sizeof(ngx_http_sandbox_piece_t));
 

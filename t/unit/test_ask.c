@@ -20,6 +20,7 @@
 
 static atomic_int  released;
 static atomic_int  called;
+static _Atomic(ask_question_t *)  held[4];
 
 
 static void
@@ -131,6 +132,26 @@ on_greedy(ask_question_t *q)
 }
 
 
+/* Is written to by the test. */
+static ask_rc_e
+on_share(ask_question_t *q)
+{
+    unsigned  n;
+
+    n = (unsigned) (q->args[0].data[0] - '0');
+
+    if (atomic_load(&held[n])) {
+        return ASK_AGAIN;
+    }
+
+    ask_head(q, 200, "text/event-stream");
+    assert_true(ask_write(q, "first", 5));
+    atomic_store(&held[n], q);
+
+    return ASK_AGAIN;
+}
+
+
 static const ask_route_t  routes[] = {
     { "GET", "whole", SB_ROLE_VIEWER, on_whole },
     { "GET", "short/{x}/y", SB_ROLE_VIEWER, on_short },
@@ -138,6 +159,7 @@ static const ask_route_t  routes[] = {
     { "GET", "tick", SB_ROLE_VIEWER, on_tick },
     { "GET", "fail", SB_ROLE_VIEWER, on_fail },
     { "GET", "greedy", SB_ROLE_VIEWER, on_greedy },
+    { "GET", "share/{n}", SB_ROLE_VIEWER, on_share },
     { "POST", "hold", SB_ROLE_ADMIN, on_hold },
     { NULL, NULL, SB_ROLE_VIEWER, NULL }
 };
@@ -153,6 +175,7 @@ typedef struct {
 static int
 setup(void **state)
 {
+    size_t    i;
     place_t  *p;
 
     p = calloc(1, sizeof(place_t));
@@ -160,6 +183,11 @@ setup(void **state)
     p->ask = ask_new(routes, p, p->fd, 2, 3);
     atomic_store(&released, 0);
     atomic_store(&called, 0);
+
+    for (i = 0; i < 4; i++) {
+        atomic_store(&held[i], NULL);
+    }
+
     *state = p;
 
     return p->ask && ask_start(p->ask) ? 0 : -1;
@@ -566,6 +594,80 @@ test_credit(void **state)
 }
 
 
+static void
+put_shared(place_t *p, uint64_t seq, const char *path, uint8_t flags)
+{
+    char         mem[512];
+    char         out[SB_ASK_PIECE + 512];
+    sb_frame_t   f;
+
+    make(mem, &f, SB_F_ASK, seq, "GET", path, SB_ASK_WINDOW);
+    f.flags = flags;
+    assert_int_equal(ask_put(p->ask, 1, 0, &f), SB_OK);
+    assert_true(next(p, &f, out, WAIT_MS));
+    assert_int_equal(f.seq, seq);
+
+    while (atomic_load(&held[seq]) == NULL) {
+        /* its handler is about to leave it to us */
+    }
+}
+
+
+/* One piece for those who take it so and have room. */
+static void
+test_shared(void **state)
+{
+    char          mem[SB_ASK_PIECE + 512];
+    char          big[SB_ASK_PIECE];
+    place_t      *p = *state;
+    sb_str_t      v;
+    sb_frame_t    f;
+    ask_share_t   s[3];
+
+    put_shared(p, 1, "share/1", SB_FF_SHARE);
+    put_shared(p, 2, "share/2", SB_FF_SHARE);
+    put_shared(p, 3, "share/3", 0);
+
+    s[0].q = atomic_load(&held[1]);
+    s[1].q = atomic_load(&held[3]);
+    s[2].q = atomic_load(&held[2]);
+
+    ask_write_shared(s, 3, "same", 4);
+    assert_true(s[0].taken && !s[1].taken && s[2].taken);
+    assert_true(next(p, &f, mem, WAIT_MS));
+    assert_int_equal(f.type, SB_F_ANSWER);
+    assert_int_equal(f.seq, 1);
+    assert_true(sb_eq(data_of(&f), sb_lit("same")));
+    assert_true(sb_field_get(&f, SB_T_ALSO, &v));
+    assert_int_equal(sb_value_u64(v, 0), 2);
+    assert_false(next(p, &f, mem, 50));
+
+    /* it counts for the windows of both */
+
+    assert_int_equal(ask_room(s[0].q), SB_ASK_WINDOW - 9);
+    assert_int_equal(ask_room(s[1].q), SB_ASK_WINDOW - 5);
+    assert_int_equal(ask_room(s[2].q), SB_ASK_WINDOW - 9);
+
+    memset(big, 'x', sizeof(big));
+    ask_write_shared(s, 3, big, sizeof(big));
+    assert_true(s[0].taken && s[2].taken);
+    assert_true(next(p, &f, mem, WAIT_MS));
+    credit(p, 2, 100);
+    ask_write_shared(s, 3, big, sizeof(big));
+    assert_true(!s[0].taken && s[2].taken);
+    assert_true(next(p, &f, mem, WAIT_MS));
+    assert_int_equal(f.seq, 2);
+    assert_false(sb_field_get(&f, SB_T_ALSO, &v));
+
+    /* what is no piece */
+
+    ask_write_shared(s, 2, big, 0);
+    assert_false(s[0].taken);
+    ask_write_shared(s, 0, big, 1);
+    assert_false(next(p, &f, mem, 50));
+}
+
+
 int
 main(void)
 {
@@ -577,7 +679,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_time, setup, teardown),
         cmocka_unit_test_setup_teardown(test_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_credit, setup, teardown)
+        cmocka_unit_test_setup_teardown(test_credit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_shared, setup, teardown)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
