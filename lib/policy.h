@@ -48,6 +48,7 @@ typedef struct {
     size_t                   nmetadata;
     bool                     has_command;
     sb_str_t                 command;
+    bool                     argv;          /* it is a JSON array of words */
     bool                     code;          /* it is code of another language:
                                                counts as unread */
     bool                     has_image;

@@ -5,6 +5,8 @@
  */
 
 #include "policy_int.h"
+
+#include "json.h"
 #include "policy_shell.h"
 
 #define PCRE2_CODE_UNIT_WIDTH  8
@@ -28,6 +30,7 @@ struct sb_policy_regex_s {
 
 struct sb_policy_command_s {
     sb_str_t    text;
+    sb_buf_t    joined;     /* words of an array, as a text */
     sb_shell_t  shell;
     bool        too_long;
     bool        timed;      /* the clock was read */
@@ -146,9 +149,72 @@ sb_policy_search(sb_policy_command_t *c, const sb_policy_regex_t *re,
 }
 
 
+/* A word in quotes, so that it is read as one. */
+static sb_rc_t
+sb_policy_word(sb_buf_t *b, sb_str_t word)
+{
+    size_t   i;
+    sb_rc_t  rc;
+
+    rc = sb_buf_add_c(b, '\'');
+
+    for (i = 0; rc == SB_OK && i < word.len; i++) {
+        rc = word.data[i] == '\'' ? sb_buf_add_str(b, sb_lit("'\\''"))
+                                  : sb_buf_add_c(b, word.data[i]);
+    }
+
+    return rc == SB_OK ? sb_buf_add_str(b, sb_lit("' ")) : rc;
+}
+
+
+/* A programme and its arguments: no shell parts them, but one may be run. */
+static sb_rc_t
+sb_policy_argv(sb_policy_command_t *c)
+{
+    sb_rc_t         rc;
+    sb_buf_t        quoted = { .max = SIZE_MAX / 2 };
+    sb_jdoc_t      *doc;
+    const sb_jv_t  *v;
+
+    doc = sb_jdoc_parse(c->text, NULL, &rc);
+
+    if (doc == NULL) {
+        c->shell.unread = true;
+        return rc == SB_NOMEM ? SB_NOMEM : SB_OK;
+    }
+
+    c->joined.max = SIZE_MAX / 2;
+    v = sb_jdoc_root(doc)->child;
+
+    for (rc = SB_OK; rc == SB_OK && v; v = v->next) {
+
+        rc = sb_buf_add(&c->joined, v->text.data, v->text.len);
+
+        if (rc == SB_OK && v->next) {
+            rc = sb_buf_add_c(&c->joined, ' ');
+        }
+
+        if (rc == SB_OK) {
+            rc = sb_policy_word(&quoted, v->text);
+        }
+    }
+
+    if (rc == SB_OK) {
+        rc = sb_shell_read(&c->shell, sb_str(quoted.data, quoted.len));
+        c->text = c->joined.len ? sb_str(c->joined.data, c->joined.len)
+                                : sb_lit("");
+    }
+
+    sb_buf_free(&quoted);
+    sb_jdoc_free(doc);
+
+    return rc;
+}
+
+
 sb_rc_t
 sb_policy_command_read(sb_policy_command_t **command, sb_str_t text,
-    bool code)
+    bool argv, bool code)
 {
     sb_rc_t               rc;
     sb_policy_command_t  *c;
@@ -167,7 +233,7 @@ sb_policy_command_read(sb_policy_command_t **command, sb_str_t text,
         return SB_OK;
     }
 
-    rc = sb_shell_read(&c->shell, c->text);
+    rc = argv ? sb_policy_argv(c) : sb_shell_read(&c->shell, c->text);
 
     /* no shell sees what is behind a NUL as it stands */
     c->shell.unread |= code
@@ -182,6 +248,7 @@ sb_policy_command_free(sb_policy_command_t *command)
 {
     if (command) {
         sb_shell_free(&command->shell);
+        sb_buf_free(&command->joined);
         free(command);
     }
 }

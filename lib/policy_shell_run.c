@@ -330,6 +330,10 @@ sb_shell_unwrap(sb_shell_line_t *line, const sb_shell_wrapper_t *w, size_t i,
     for (k = i + 1; k < n; k++) {
         word = sb_shell_word(line, k);
 
+        if (sb_eq(word, sb_lit("-")) && strcmp(w->name, "env") == 0) {
+            continue;
+        }
+
         if (!sb_shell_option(word) || word.data[0] == '+') {
             break;
         }

@@ -135,6 +135,7 @@ sb_request_argv(sb_request_ctx_t *c)
     if (rc == SB_OK) {
         c->r->command = sb_str(c->mem->argv.data, c->mem->argv.len);
         c->r->has_command = true;
+        c->r->argv = true;
     }
 
     return rc;

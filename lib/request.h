@@ -24,6 +24,7 @@ typedef struct {
     sb_buf_t            json;       /* canonical JSON object for request_json */
     sb_str_t            command;    /* command or code, also that of a new
                                        terminal; empty when none */
+    bool                argv;       /* it is the JSON text of an array */
     bool                has_command;    /* it has a row of its own */
     sb_str_t            cwd;
     int64_t             timeout_ms; /* -1: none */

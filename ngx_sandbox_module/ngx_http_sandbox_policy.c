@@ -275,6 +275,7 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
     if (ctx->facts) {
         p.has_command = ctx->facts->has_command || ctx->facts->command.len;
         p.command = ctx->facts->command;
+        p.argv = ctx->facts->argv;
         p.code = sb_op_index(ctx->op) == SB_OP_CODE_EXECUTE;
         p.has_image = ctx->facts->has_image;
         p.image = ctx->facts->image;

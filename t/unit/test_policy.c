@@ -564,6 +564,7 @@ test_shell(void **state)
         { "cat <<-E\n\tx\n\tE\nls", false, "cat\nls\n" },
         { "env A=1 rm x", false, "env A=1 rm x\nA=1\nrm x\n" },
         { "env -u B A=1 rm x", false, "env -u B A=1 rm x\nA=1\nrm x\n" },
+        { "env - rm x", false, "env - rm x\nrm x\n" },
         { "env -S 'rm x'", false, "env -S rm x\nrm x\n" },
         { "sudo -u bob -- rm x", false, "sudo -u bob -- rm x\nrm x\n" },
         { "sudo --user bob -ubob -n rm x", false,
@@ -702,6 +703,22 @@ test_commands(void **state)
         if (v.decision != SB_POLICY_DENY) {
             fail_msg("passed: %s", refused[i]);
         }
+    }
+
+    /* words in an array */
+
+    {
+        sb_policy_request_t  r = { .op = sb_op_find(sb_lit("command.execute")),
+                                   .has_command = true, .argv = true };
+
+        r.command = sb_lit("[\"/bin/rm\",\"-rf\",\"/\"]");
+        assert_int_equal(judge(deny, &r).decision, SB_POLICY_DENY);
+        r.command = sb_lit("[\"sh\",\"-c\",\"ls; rm -rf /\"]");
+        assert_int_equal(judge(deny, &r).decision, SB_POLICY_DENY);
+        r.command = sb_lit("[\"echo\",\"it's; rm -rf /\"]");
+        assert_int_equal(judge(deny, &r).decision, SB_POLICY_ALLOW);
+        r.command = sb_lit("[\"ls\",\";\",\"rm\"]");
+        assert_int_equal(judge(allow, &r).decision, SB_POLICY_ALLOW);
     }
 
     /* what is not read is said, and may be refused */
