@@ -14,6 +14,9 @@ const PAGES = {
   'not-found': 'no/such/page',
 };
 
+// the pages, the console API, and routes of OpenSandbox
+const CALLS = /^(?:GET \/console\/|[A-Z]+ \/console\/api\/v1\/[a-z]|[A-Z]+ \/v1\/(?:sandboxes|snapshots)\b)/;
+
 const FIRST_PAGE = 200 * 1024;
 
 const parts = {};
@@ -64,6 +67,7 @@ for (const language of ['en', 'zh-CN']) {
     is(await page.evaluate(() => document.documentElement.lang), language, `${language} is the language of the browser`);
     is(page.seen.errors.filter((e) => !e.includes('no-such-sandbox')), [], `${language}: no error in the browser's console`);
     is(page.seen.foreign, [], `${language}: no host but ours`);
+    is([...new Set(page.seen.calls)].filter((c) => !CALLS.test(c)), [], `${language}: no call but to these APIs`);
     await page.context().close();
   };
 }

@@ -33,10 +33,11 @@ my $hostile = "<img src=x onerror=alert(1)> \e]52;c;ZXZpbA==\a \x{202e}gnp.exe";
 $c->command($other, 'printf %s "$X"', body => { envs => { X => $hostile } }, actor => '<b>bold</b>');
 $c->command($other, "echo '<script>document.title=1</script>'", actor => '<b>bold</b>');
 
-$c->fact(sandbox => $id, other => $other, gone => $gone);
+$c->fact(sandbox => $id, other => $other, gone => $gone, gateway => $c->gateway->pid);
 $c->look('pages');
 $c->look('signin');
 $c->look('timeline');
+$c->look('prefix');
 $c->stop;
 
 done_testing;

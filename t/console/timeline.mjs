@@ -54,6 +54,12 @@ await run({
     await page.context().setOffline(false);
     await rows(page).filter({ hasText: 'echo while-away' }).waitFor();
     is(await rows(page).filter({ hasText: 'echo while-away' }).count(), 1, 'a line that was cut misses nothing, and has nothing twice');
+
+    process.kill(facts.gateway, 'SIGHUP');
+    await page.waitForTimeout(1_000);
+    await command(facts.other, 'echo after-reload');
+    await rows(page).filter({ hasText: 'echo after-reload' }).getByText('OK').waitFor();
+    is(await rows(page).filter({ hasText: 'echo after-reload' }).count(), 1, 'a reload of nginx neither');
     await page.context().close();
   },
 

@@ -76,7 +76,7 @@ export function Shell() {
       </button>
 
       <header className="flex h-11 shrink-0 items-center gap-2 border-b bg-raised px-3">
-        <Link to="/" className="flex items-center gap-2 font-semibold whitespace-nowrap md:w-40">
+        <Link to="/" className="flex items-center gap-2 font-semibold whitespace-nowrap text-sm md:w-39">
           <img src="icon.svg" alt="" width="20" height="20" />
           <span className="max-md:sr-only">sandbox-gateway</span>
         </Link>

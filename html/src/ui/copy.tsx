@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { Check, Copy } from 'lucide-react';
+import { Check, Copy, type LucideIcon } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { Button } from './button';
 import { PlainText } from './plain-text';
@@ -24,8 +24,7 @@ export async function copyText(text: string): Promise<void> {
   }
 }
 
-export function CopyButton({ text, label, children }:
-  { text: string; label: string; children?: React.ReactNode }) {
+export function CopyButton({ text, label, icon: Icon = Copy }: { text: string; label: string; icon?: LucideIcon }) {
   const { t } = useTranslation();
   const [said, setSaid] = useState<'copied' | 'copyFailed' | null>(null);
 
@@ -36,9 +35,8 @@ export function CopyButton({ text, label, children }:
 
   return (
     <Button look="quiet" size="sm" aria-label={label} onClick={copy}
-      icon={said === 'copied' ? <Check size={14} aria-hidden className="text-good" /> : <Copy size={14} aria-hidden />}
+      icon={said === 'copied' ? <Check size={14} aria-hidden className="text-good" /> : <Icon size={14} aria-hidden />}
     >
-      {children}
       <span role="status" className={said === 'copyFailed' ? '' : 'sr-only'}>{said && t(said)}</span>
     </Button>
   );

@@ -50,19 +50,22 @@ interface Props {
   text: string;
   wrap?: boolean;
   className?: string;
+  /** Without room around it, and not a place to stop at for the keyboard. */
+  bare?: boolean;
   /** What it is, for those who do not see it. */
   label?: string;
 }
 
 /** A block of recorded text, with its line ends. */
-export function PlainText({ text, wrap = true, className, label }: Props) {
+export function PlainText({ text, wrap = true, bare = false, className, label }: Props) {
   const shown = useMemo(() => parts(text.replace(/\r\n/g, '\n').slice(0, LONGEST)), [text]);
 
   return (
     <pre
-      dir="ltr" tabIndex={0} aria-label={label} role={label ? 'region' : undefined}
+      dir="ltr" tabIndex={bare ? undefined : 0} aria-label={label} role={label ? 'region' : undefined}
       className={cx(
-        'recorded overflow-auto p-3 leading-5',
+        'recorded overflow-auto leading-5',
+        !bare && 'px-3 py-2',
         wrap ? 'whitespace-pre-wrap [overflow-wrap:anywhere]' : 'whitespace-pre',
         className,
       )}

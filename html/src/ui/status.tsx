@@ -30,7 +30,7 @@ export function StatusBadge({ status, exitCode, className }:
   const exit = status === 'failed' && exitCode ? ` · ${exitCode}` : '';
 
   return (
-    <span className={cx('inline-flex items-center gap-1 whitespace-nowrap text-xs', TONE[tone], className)}>
+    <span className={cx('inline-flex items-center gap-1 align-middle whitespace-nowrap text-xs', TONE[tone], className)}>
       <Icon size={14} aria-hidden className={status === 'started' ? 'animate-spin [animation-duration:3s]' : undefined} />
       {t(`status.${status}`)}{exit}
     </span>
@@ -59,7 +59,7 @@ export function StateBadge({ state, className }: { state: string; className?: st
   const named = NAMED.find((n) => n === key);
 
   return (
-    <span className={cx('inline-flex items-center gap-1 whitespace-nowrap text-xs', TONE[tone], className)}>
+    <span className={cx('inline-flex items-center gap-1 align-middle whitespace-nowrap text-xs', TONE[tone], className)}>
       <Icon size={14} aria-hidden />
       {named ? t(`state.${named}`) : state}
     </span>

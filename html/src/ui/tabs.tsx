@@ -3,15 +3,16 @@ import { Tabs as Radix } from 'radix-ui';
 import { NavLink } from 'react-router';
 import { cx } from '@/lib/cx';
 
-const tab = 'inline-flex h-9 items-center gap-1.5 whitespace-nowrap border-b-2 border-transparent px-1 text-sm text-dim hover:text-text';
-const on = 'border-accent text-text font-medium';
+const tab = 'inline-flex h-9 items-center gap-1.5 whitespace-nowrap border-b-2 px-1 text-sm hover:text-text';
+const on = 'border-accent font-medium';
+const off = 'border-transparent text-dim';
 
 /** Tabs that are addresses of their own. */
 export function LinkTabs({ label, tabs }: { label: string; tabs: { to: string; label: string }[] }) {
   return (
     <nav aria-label={label} className="flex gap-4 overflow-x-auto border-b px-4 [scrollbar-width:none]">
       {tabs.map((one) => (
-        <NavLink key={one.to} to={one.to} className={({ isActive }) => cx(tab, isActive && on)}>{one.label}</NavLink>
+        <NavLink key={one.to} to={one.to} className={({ isActive }) => cx(tab, isActive ? on : off)}>{one.label}</NavLink>
       ))}
     </nav>
   );
@@ -30,7 +31,7 @@ export function Tabs<T extends string>({ label, value, onChange, tabs }: Props<T
     <Radix.Root value={value} onValueChange={(v) => onChange(v as T)} className="flex min-h-0 flex-1 flex-col">
       <Radix.List aria-label={label} className="flex shrink-0 gap-4 overflow-x-auto border-b px-3 [scrollbar-width:none]">
         {tabs.map((one) => (
-          <Radix.Trigger key={one.value} value={one.value} className={cx(tab, one.value === value && on)}>
+          <Radix.Trigger key={one.value} value={one.value} className={cx(tab, one.value === value ? on : off)}>
             {one.label}
           </Radix.Trigger>
         ))}

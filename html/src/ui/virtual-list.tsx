@@ -59,7 +59,7 @@ export function VirtualList<T>({
     <div
       ref={box} role="listbox" tabIndex={0} aria-label={label}
       aria-activedescendant={active ? optionId(active) : undefined}
-      className={cx('min-h-0 flex-1 overflow-y-auto [overflow-anchor:none]', className)}
+      className={cx('@container min-h-0 flex-1 overflow-y-auto [overflow-anchor:none]', className)}
       onScroll={(e) => onTop?.(e.currentTarget.scrollTop < 8)}
     >
       <div role="presentation" className="relative w-full" style={{ height: virtual.getTotalSize() }}>

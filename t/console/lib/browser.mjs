@@ -16,7 +16,6 @@ export const facts = JSON.parse(process.env.CONSOLE_FACTS ?? '{}');
 
 export const WIDTHS = { 1440: 900, 1024: 768, 390: 844 };
 
-const origin = new URL(url).origin;
 mkdirSync(out, { recursive: true });
 
 const say = (o) => process.stdout.write(`${JSON.stringify(o)}\n`);
@@ -41,7 +40,8 @@ export const launch = () => chromium.launch({
  * A page in a profile of its own, which remembers what may not happen:
  * errors in the console, refusals by CSP, requests to another host.
  */
-export async function open(browser, { width = 1440, theme = 'light', language = 'en', ...rest } = {}) {
+export async function open(browser, { width = 1440, theme = 'light', language = 'en', origin = url, ...rest } = {}) {
+  const { origin: ours } = new URL(origin);
   const context = await browser.newContext({
     viewport: { width, height: WIDTHS[width] ?? 900 }, locale: language, colorScheme: theme,
     reducedMotion: 'reduce', ...rest,
@@ -59,7 +59,7 @@ export async function open(browser, { width = 1440, theme = 'light', language = 
   page.on('request', (r) => {
     const u = new URL(r.url());
 
-    if (u.origin === origin) {
+    if (u.origin === ours) {
       seen.calls.push(`${r.method()} ${u.pathname}`);
     } else if (!['data:', 'blob:', 'about:'].includes(u.protocol)) {
       seen.foreign.push(r.url());

@@ -34,9 +34,8 @@ export function Component() {
     <div className="flex min-h-0 flex-col">
       <div className="flex flex-wrap items-center gap-2 px-4 py-3">
         <h1 className="mr-2 text-xl font-semibold">{t('title')}</h1>
-        {page && <span className="text-sm text-dim">{t('count', { count: page.total })}</span>}
-        <div className="flex-1 max-md:hidden" />
-        <SearchInput ref={field} label={t('search')} value={q} className="max-md:flex-1 md:w-72"
+        <span className="flex-1 text-sm text-dim">{page && t('count', { count: page.total })}</span>
+        <SearchInput ref={field} label={t('search')} value={q} className="w-72 max-md:order-1 max-md:w-full"
           onChange={(v) => setSearch({ q: v }, 'replace')}
         />
         <Select aria-label={t('state')} value={state}

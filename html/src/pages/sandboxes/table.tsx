@@ -8,7 +8,7 @@ import { StateBadge, Tag } from '@/ui/status';
 import { Time } from '@/ui/time';
 
 const head = 'h-8 px-3 text-left text-xs font-medium text-dim whitespace-nowrap';
-const cell = 'h-9 px-3 whitespace-nowrap';
+const cell = 'h-9 px-3 text-sm whitespace-nowrap';
 const number = 'text-right tabular-nums';
 
 const to = (s: Sandbox, tab = 'history') => `/sandboxes/${encodeURIComponent(s.id)}/${tab}`;
@@ -36,8 +36,8 @@ function Row({ sandbox: s }: { sandbox: Sandbox }) {
           <CopyButton text={s.id} label={t('copyId')} />
         </span>
       </td>
-      <td className={`${cell} text-sm text-dim max-md:hidden`}>{s.created_at && <Time at={s.created_at} as="relative" />}</td>
-      <td className={`${cell} text-sm text-dim max-md:hidden`}>{s.last_activity_at && <Time at={s.last_activity_at} as="relative" />}</td>
+      <td className={`${cell} text-dim max-md:hidden`}>{s.created_at && <Time at={s.created_at} as="relative" />}</td>
+      <td className={`${cell} text-dim max-md:hidden`}>{s.last_activity_at && <Time at={s.last_activity_at} as="relative" />}</td>
       <td className={`${cell} ${number}`}>{s.operations !== null && count(s.operations)}</td>
       <td className={`${cell} ${number}`}>
         {!!s.failures && (

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 import { useQuery } from '@tanstack/react-query';
-import { Link2, X } from 'lucide-react';
+import { Braces, Link2, X } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { Link } from 'react-router';
 import { operationQuery, operationsRoute } from '@/api/queries';
@@ -38,8 +38,8 @@ function Members({ of }: { of: Record<string, unknown> | null | undefined }) {
           <dt className="text-dim [overflow-wrap:anywhere]"><Recorded text={name} /></dt>
           <dd className="min-w-0">
             {typeof value === 'object'
-              ? <PlainText text={JSON.stringify(value, null, 2)} className="p-0" />
-              : <PlainText text={String(value)} className="p-0" />}
+              ? <PlainText text={JSON.stringify(value, null, 2)} bare />
+              : <PlainText text={String(value)} bare />}
           </dd>
         </div>
       ))}
@@ -167,15 +167,15 @@ export function Detail({ id, sandbox, known, onClose }: Props) {
         <div className="flex items-center gap-1">
           <Tag>{o ? harmless(o.type) : '…'}</Tag>
           <span className="flex-1" />
-          <CopyButton text={new URL(`.${operationLink({ id, sandbox_id: o?.sandbox_id ?? null })}`, mount).href} label={t('copyLink')}>
-            <Link2 size={14} aria-hidden />
-          </CopyButton>
-          {data && <CopyButton text={JSON.stringify(data, null, 2)} label={t('copyJson')}>JSON</CopyButton>}
+          <CopyButton text={new URL(`.${operationLink({ id, sandbox_id: o?.sandbox_id ?? null })}`, mount).href} label={t('copyLink')}
+            icon={Link2}
+          />
+          {data && <CopyButton text={JSON.stringify(data, null, 2)} label={t('copyJson')} icon={Braces} />}
           <Button look="quiet" size="sm" aria-label={common('close')} icon={<X size={16} aria-hidden />} onClick={onClose} />
         </div>
         {o && (
           <>
-            <h2 className="max-h-24 overflow-y-auto"><PlainText text={operationTitle(o)} className="p-0" /></h2>
+            <h2 tabIndex={0} className="max-h-24 overflow-y-auto font-medium"><PlainText text={operationTitle(o)} bare /></h2>
             <p className="flex flex-wrap items-center gap-x-3 text-xs text-dim">
               <StatusBadge status={data?.status ?? o.status} exitCode={o.exit_code} />
               {o.duration_ms !== null && <span>{duration(o.duration_ms)}</span>}

@@ -84,8 +84,8 @@ export function Output({ operation: o }: { operation: Operation }) {
         <p className="px-3 py-4 text-sm text-dim">{running ? t('noOutputYet') : t('noOutput')}</p>
       )}
       {texts(items).map((p) => (
-        <PlainText key={p.key} text={p.text} wrap={wrap === 'on'} label={p.stream}
-          className={cx('py-0 first-of-type:pt-3', p.stream === 'stderr' && 'border-l-2 border-bad')}
+        <PlainText key={p.key} text={p.text.replace(/\n$/, '')} wrap={wrap === 'on'} label={p.stream}
+          className={cx('border-l-2', p.stream === 'stderr' ? 'border-bad' : 'border-transparent')}
         />
       ))}
       {hasNextPage && (

@@ -44,7 +44,7 @@ function Second({ operation: o }: { operation: Operation }) {
   const { duration } = useFormat();
 
   return (
-    <div className="flex h-5 min-w-0 items-center gap-3 text-xs max-md:pl-1 md:pl-[13.3rem]">
+    <div className="flex h-5 min-w-0 items-center gap-3 text-xs pl-6.5 @xl:pl-54">
       {denied(o) && (
         <span className="flex shrink-0 items-center gap-1 text-bad">
           <ShieldX size={13} aria-hidden />{t('denied', { rule: o.verdict?.rule ? harmless(o.verdict.rule) : '–' })}
@@ -101,8 +101,8 @@ export const Row = memo(({ operation: o, active, named, onOpen }: Props) => {
       )}
     >
       <div className="flex h-7 min-w-0 items-center gap-3">
-        <Time at={o.started_at} as="clock" className="recorded shrink-0 text-dim max-sm:hidden" />
-        <StatusBadge status={o.status} exitCode={o.exit_code} className="w-24 shrink-0 max-md:[&]:w-auto max-md:text-[0px]" />
+        <Time at={o.started_at} as="clock" className="recorded w-24 shrink-0 text-dim @max-xl:hidden" />
+        <StatusBadge status={o.status} exitCode={o.exit_code} className="w-24 shrink-0 @max-xl:w-auto @max-xl:text-[0px]" />
         {isGap(o) ? (
           <span className="min-w-0 flex-1 truncate font-medium text-warn">
             {t('gap')}{o.reason && ` · ${harmless(o.reason)}`}
@@ -110,15 +110,15 @@ export const Row = memo(({ operation: o, active, named, onOpen }: Props) => {
         ) : (
           <span className="flex min-w-0 flex-1 items-baseline gap-2">
             <Recorded text={operationTitle(o)} className={cx('truncate', o.status === 'cancelled' && 'text-dim')} />
-            <span className="shrink-0 text-2xs text-dim max-sm:hidden">{o.type}</span>
+            <span className="shrink-0 text-2xs text-dim @max-2xl:hidden">{o.type}</span>
           </span>
         )}
         <span className="flex max-w-72 shrink-0 items-center gap-3 text-xs tabular-nums">
           <Change operation={o} />
           {named && o.sandbox_id && (
-            <Recorded text={o.sandbox_id} className="max-w-24 truncate text-2xs text-dim max-xl:hidden" />
+            <Recorded text={o.sandbox_id} className="max-w-24 truncate text-2xs text-dim @max-5xl:hidden" />
           )}
-          <span title={harmless(who)} className="max-w-40 truncate text-dim max-lg:hidden">{harmless(who)}</span>
+          <span title={harmless(who)} className="max-w-40 truncate text-dim @max-3xl:hidden">{harmless(who)}</span>
           <span className="w-14 text-right text-dim">{o.duration_ms !== null && duration(o.duration_ms)}</span>
         </span>
       </div>

@@ -1,0 +1,60 @@
+// C133: the console behind an outer proxy that takes a prefix off.
+
+import { createServer, request } from 'node:http';
+import { facts, is, ok, open, run, settled, signIn, url } from './lib/browser.mjs';
+
+const PREFIX = '/tools/sbx';
+const inner = new URL(url);
+
+const outer = createServer((req, res) => {
+  if (!req.url.startsWith(`${PREFIX}/`)) {
+    res.writeHead(404).end();
+    return;
+  }
+
+  const passed = request({
+    host: inner.hostname, port: inner.port, method: req.method, path: req.url.slice(PREFIX.length),
+    headers: { ...req.headers, host: inner.host },
+  }, (answer) => {
+    res.writeHead(answer.statusCode, answer.headers);
+    answer.pipe(res);
+  });
+
+  passed.on('error', () => res.destroy());
+  res.on('close', () => passed.destroy());
+  req.pipe(passed);
+});
+
+await new Promise((done) => outer.listen(0, '127.0.0.1', done));
+const mount = `http://127.0.0.1:${outer.address().port}${PREFIX}/console`;
+
+await run({
+  'C133 a prefix': async (browser) => {
+    const page = await open(browser, { origin: mount });
+
+    for (const at of ['', '/', '/sandboxes', '/sandboxes/', `/sandboxes/${facts.sandbox}/history?status=failed`]) {
+      await page.goto(mount + at);
+      if (at === '') {
+        await signIn(page);
+        is(page.url(), `${mount}/`, 'C133 without its slash one redirect leads to it');
+      }
+      await settled(page);
+      ok(true, `C133 ${PREFIX}/console${at} is there`);
+    }
+
+    await page.getByRole('option').first().click();
+    await page.getByRole('region', { name: 'stderr' }).waitFor();
+    await page.getByRole('button', { name: 'Live', exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Sandboxes', exact: true }).click();
+    await page.getByRole('link', { name: 'report-builder' }).click();
+    await page.getByRole('option').first().waitFor();
+    is(page.url(), `${mount}/sandboxes/${facts.other}/history`, 'C133 and all links stay below it');
+    is(page.seen.calls.filter((c) => !c.includes(` ${PREFIX}/`)), [], 'C133 as do all calls');
+    is(page.seen.errors, [], 'C133 without an error');
+    is(page.seen.foreign, [], 'C133 or another host');
+    await page.context().close();
+  },
+});
+
+outer.closeAllConnections();
+outer.close();
