@@ -454,13 +454,15 @@ files_list(sqlite3 *db, const files_ask_t *f, sb_buf_t *b)
     static const char *const  names[] = {
         "id", "n", "type", "status", "started_at", "completed_at",
         "actor_type", "actor_id", "path", "old_path", "size", "sha256",
-        "content", "before", "before_size", "before_sha256"
+        "content", "before", "before_size", "before_sha256", "restored_from"
     };
 
     rc = sqlite3_prepare_v2(db, "select r.seq, e.event_id, f.n,"
             " e.operation_type, e.status, e.occurred_at, e.completed_at,"
             " e.actor_type, e.actor_id, f.path, f.old_path, f.size, f.sha256,"
             " f.content, f.before, f.before_size, f.before_sha256,"
+            " case when json_valid(e.request_json) then"
+            " json_extract(e.request_json, '$.restored_from') end,"
             " exists(select 1 from gateway_contents c where c.sha256 ="
             " f.sha256)"
             " from gateway_files f join history_events e on e.event_id ="

@@ -249,6 +249,8 @@ typedef struct {
     ngx_str_t                     parent;
     ngx_str_t                     identity;
     ngx_str_t                     request_id;   /* X-Request-ID */
+    ngx_str_t                     restored;     /* of an upload: the operation
+                                                   whose file it restores */
 
     /* request */
     sb_request_t                 *facts;        /* freed with the pool */
@@ -302,6 +304,7 @@ typedef struct {
     unsigned                      upstream_timedout:1;  /* by our own limit */
     unsigned                      authenticated:1;
     unsigned                      identity_bad:1;
+    unsigned                      restored_bad:1;
     unsigned                      admitted:1;   /* what needs no body is judged */
     unsigned                      begun:1;      /* BEGIN is queued */
     unsigned                      lost:1;       /* BEGIN was not: a gap */

@@ -261,6 +261,7 @@ ngx_int_t
 ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 {
     u_char                       *p;
+    uint8_t                       parsed[16];
     ngx_str_t                    *to, value, token_id, trace;
     ngx_uint_t                    i, n, twin, may_state, seen, stated;
     ngx_list_part_t              *part;
@@ -283,6 +284,15 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
             ctx->request_id = h[i].value;
             ctx->request_id.len = ngx_min(ctx->request_id.len,
                                           NGX_HTTP_SANDBOX_ACTOR_MAX);
+            continue;
+        }
+
+        if (n == NGX_HTTP_SANDBOX_H_RESTORED && !twin) {
+            ctx->restored_bad |= ctx->restored.len
+                                 || sb_uuid_parse(parsed,
+                                        ngx_http_sandbox_str(&h[i].value))
+                                    != SB_OK;
+            ctx->restored = h[i].value;
             continue;
         }
 

@@ -47,6 +47,7 @@ static ngx_str_t  ngx_http_sandbox_headers[] = {
     ngx_string("x-opensandbox-roles"),
     ngx_string("accept-encoding"),
     ngx_string("sec-websocket-extensions"),
+    ngx_string("x-sandbox-restored-from"),
     ngx_string("trailer"),
     ngx_string("proxy-authorization"),
     ngx_string("proxy-connection")
@@ -238,6 +239,10 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
                    && n <= NGX_HTTP_SANDBOX_H_PROXY_CONN)
         {
             /* of this hop; nginx passes no trailers on (C003) */
+            ngx_http_sandbox_kill(&h[i]);
+
+        } else if (n == NGX_HTTP_SANDBOX_H_RESTORED) {
+            /* said to the gateway */
             ngx_http_sandbox_kill(&h[i]);
 
         } else if (n == NGX_HTTP_SANDBOX_H_OSB_USER

@@ -528,6 +528,13 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                                          "more than one way.", NULL);
     }
 
+    if (ctx->restored_bad && sb_op_index(ctx->op) == SB_OP_FILE_WRITE) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
+                                       "GATEWAY_AMBIGUOUS_REQUEST",
+                                       "X-Sandbox-Restored-From must be the id "
+                                       "of one operation.", NULL);
+    }
+
     if (ctx->identity_bad) {
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
                                        "GATEWAY_AMBIGUOUS_REQUEST",

@@ -21,6 +21,8 @@ static void ngx_http_sandbox_put_stated(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx, uint16_t tag, ngx_str_t *value);
 static void ngx_http_sandbox_put_facts(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_put_restored(sb_frame_writer_t *w,
+    ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_put_files(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_put_answer(sb_frame_writer_t *w,
@@ -269,7 +271,10 @@ ngx_http_sandbox_put_facts(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
 
     f = ctx->facts;
 
-    if (f->json.len) {
+    if (ctx->restored.len && sb_op_index(ctx->op) == SB_OP_FILE_WRITE) {
+        ngx_http_sandbox_put_restored(w, ctx);
+
+    } else if (f->json.len) {
         sb_frame_put(w, SB_T_REQUEST, sb_str(f->json.data, f->json.len));
     }
 
@@ -324,6 +329,32 @@ ngx_http_sandbox_put_facts(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx)
     if (f->files_total > i) {
         sb_frame_put_u64(w, SB_T_FILES_TOTAL, f->files_total);
     }
+}
+
+
+/* The request's object with one more member, behind all that an upload has. */
+
+static void
+ngx_http_sandbox_put_restored(sb_frame_writer_t *w,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    size_t      len;
+    u_char     *json, *last;
+    sb_buf_t   *b;
+
+    b = &ctx->facts->json;
+    len = b->len > 2 ? b->len - 1 : 0;
+
+    json = ngx_pnalloc(ctx->request->pool, len + SB_UUID_LEN + 32);
+    if (json == NULL) {
+        return;
+    }
+
+    last = len ? ngx_cpymem(json, b->data, len) : json;
+    last = ngx_sprintf(last, "%s\"restored_from\":\"%V\"}", len ? "," : "{",
+                       &ctx->restored);
+
+    sb_frame_put(w, SB_T_REQUEST, sb_str(json, (size_t) (last - json)));
 }
 
 

@@ -103,6 +103,27 @@ is(held('none', 'second'), 0, 'nothing is kept');
 
 
 
+# --- a restore ------------------------------------------------------------------------
+
+$e = upload('s1', '/w/restored', 'as it was', "X-Sandbox-Restored-From: $e[0]{event_id}");
+is_deeply($e->{request}, { restored_from => $e[0]{event_id} }, 'a restore is on record');
+my ($version) = @{ $t->get('/console/api/v1/sandboxes/s1/versions?path=/w/restored')
+                     ->json->{items} };
+is($version->{restored_from}, $e[0]{event_id}, 'and among the versions');
+is(upload('s1', '/w/plain', 'x')->{request}{restored_from}, undef, 'no other upload is one');
+unlike($_->{head}, qr/restored/i, 'the header stays here') for ($t->up->requests(qr{upload}))[-2];
+my $sent = my @sent = $t->up->requests(qr{upload});
+
+for ([ 'x' ], [ $e[0]{event_id}, $e[1]{event_id} ], [ '' ]) {
+    my @bad = map { "X-Sandbox-Restored-From: $_" } @$_;
+    is($t->post('/v1/sandboxes/s1/proxy/44772/files/upload', body => '',
+                headers => [ $type, @bad ])->code, 'GATEWAY_AMBIGUOUS_REQUEST',
+       "not the id of one operation: @$_");
+}
+
+is(scalar(my @now = $t->up->requests(qr{upload})), $sent, 'nothing of that goes upstream');
+
+
 # --- of a sandbox that nobody has shown to exist ----------------------------------------
 
 my $upload = '/v1/sandboxes/nobody/proxy/44772/files/upload';
@@ -159,10 +180,10 @@ sub total {
 
 
 sub upload {
-    my ($sandbox, $file, $bytes) = @_;
+    my ($sandbox, $file, $bytes, @headers) = @_;
 
     my $r = $t->post("/v1/sandboxes/$sandbox/proxy/44772/files/upload",
-        headers => [ $type ], body => join "\r\n", '--B',
+        headers => [ $type, @headers ], body => join "\r\n", '--B',
         'Content-Disposition: form-data; name="metadata"; filename="m"', '',
         qq({"path":"$file"}), '--B',
         'Content-Disposition: form-data; name="file"; filename="f"', '',
