@@ -11,13 +11,13 @@ const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200
 
 const LONGEST = 1_000_000;
 
+const C0 = ['NUL', 'SOH', 'STX', 'ETX', 'EOT', 'ENQ', 'ACK', 'BEL', 'BS', 'HT', 'LF', 'VT', 'FF', 'CR', 'SO', 'SI', 'DLE',
+  'DC1', 'DC2', 'DC3', 'DC4', 'NAK', 'SYN', 'ETB', 'CAN', 'EM', 'SUB', 'ESC', 'FS', 'GS', 'RS', 'US'];
+
 const sign = (c: string) => {
   const n = c.codePointAt(0)!;
 
-  if (n < 0x20) {
-    return String.fromCodePoint(0x2400 + n);
-  }
-  return n === 0x7f ? '\u2421' : `U+${n.toString(16).toUpperCase().padStart(4, '0')}`;
+  return C0[n] ?? `U+${n.toString(16).toUpperCase().padStart(4, '0')}`;
 };
 
 /** The same text with nothing in it that acts; for titles and other attributes too. */

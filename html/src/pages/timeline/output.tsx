@@ -83,9 +83,10 @@ export function Output({ operation: o }: { operation: Operation }) {
       {data && items.length === 0 && (
         <p className="px-3 py-4 text-sm text-dim">{running ? t('noOutputYet') : t('noOutput')}</p>
       )}
+      {items.length > 0 && <div className="h-2 shrink-0" />}
       {texts(items).map((p) => (
         <PlainText key={p.key} text={p.text.replace(/\n$/, '')} wrap={wrap === 'on'} label={p.stream}
-          className={cx('border-l-2', p.stream === 'stderr' ? 'border-bad' : 'border-transparent')}
+          className={cx('shrink-0 border-l-2 py-0!', p.stream === 'stderr' ? 'border-bad' : 'border-transparent')}
         />
       ))}
       {hasNextPage && (
