@@ -35,6 +35,8 @@ apply_new(store_t *store, fetch_t *fetch, int journal_dirfd, uint64_t from)
 
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->wake, NULL);
+    pthread_cond_init(&a->low_wake, NULL);
+    pthread_cond_init(&a->low_done, NULL);
     a->store = store;
     a->fetch = fetch;
     a->dirfd = journal_dirfd;
@@ -104,6 +106,8 @@ apply_free(apply_t *a)
     free(a->buf);
     pthread_mutex_destroy(&a->lock);
     pthread_cond_destroy(&a->wake);
+    pthread_cond_destroy(&a->low_wake);
+    pthread_cond_destroy(&a->low_done);
     free(a);
 }
 
@@ -184,19 +188,20 @@ static void
 apply_note(apply_t *a, uint64_t cursor)
 {
     bool      forget;
-    uint64_t  safe;
+    uint64_t  safe, before;
+
+    before = a->batch_from;
 
     pthread_mutex_lock(&a->lock);
     a->applied = cursor;
+    a->batch_from = cursor;
     pthread_mutex_unlock(&a->lock);
 
     stats_set(STATS_APPLIED_CURSOR, cursor);
 
-    if (cursor > a->batch_from) {
-        stats_add(STATS_APPLY_RECORDS, cursor - a->batch_from);
+    if (cursor > before) {
+        stats_add(STATS_APPLY_RECORDS, cursor - before);
     }
-
-    a->batch_from = cursor;
 
     /* the journal backs up what SQLite has not flushed yet */
     safe = apply_floor(a, cursor);
@@ -290,22 +295,6 @@ apply_all(apply_t *a)
 
 /* --- the thread ----------------------------------------------------------- */
 
-/* Can a thread that took the lowest priority have its own again? */
-static void *
-apply_probe(void *data)
-{
-    bool                *yields = data;
-    struct sched_param   p;
-
-    memset(&p, 0, sizeof(p));
-
-    *yields = pthread_setschedparam(pthread_self(), SCHED_IDLE, &p) == 0
-              && pthread_setschedparam(pthread_self(), SCHED_OTHER, &p) == 0;
-
-    return NULL;
-}
-
-
 /* Takes the lowest priority or the usual one; the lock is held. */
 static void
 apply_priority(apply_t *a, bool lazy)
@@ -391,6 +380,7 @@ static void
 apply_mood(apply_t *a, bool busy)
 {
     a->busy = busy;
+    stats_set(STATS_APPLY_BUSY, busy);
 
     pthread_mutex_lock(&a->lock);
 
@@ -399,7 +389,7 @@ apply_mood(apply_t *a, bool busy)
         a->hurry = false;
     }
 
-    apply_priority(a, busy && !a->hurry);
+    apply_priority(a, busy && !a->hurry && a->wanted <= a->batch_from);
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -425,6 +415,8 @@ apply_wait(apply_t *a)
     pthread_mutex_lock(&a->lock);
 
     for ( ;; ) {
+        /* first, see apply_wake() */
+        a->waiting = true;
         stop = a->stop;
 
         if (stop || journal_tail(a->journal).cursor > a->batch_from) {
@@ -435,9 +427,7 @@ apply_wait(apply_t *a)
         until.tv_sec++;
 
         stats_set(STATS_APPLIED_US, sb_now_us());
-        a->waiting = true;
         (void) pthread_cond_timedwait(&a->wake, &a->lock, &until);
-        a->waiting = false;
 
         if (a->npending || a->stalled || a->retain
             || store_untidy(a->store)
@@ -447,9 +437,23 @@ apply_wait(apply_t *a)
         }
     }
 
+    a->waiting = false;
     pthread_mutex_unlock(&a->lock);
 
     return !stop;
+}
+
+
+bool
+apply_pressed(apply_t *a)
+{
+    bool  pressed;
+
+    pthread_mutex_lock(&a->lock);
+    pressed = a->hurry || a->wanted > a->batch_from;
+    pthread_mutex_unlock(&a->lock);
+
+    return pressed;
 }
 
 
@@ -466,23 +470,9 @@ apply_stopping(apply_t *a)
 }
 
 
-static bool
-apply_wanted(apply_t *a)
-{
-    bool  wanted;
-
-    pthread_mutex_lock(&a->lock);
-    wanted = a->wanted > a->batch_from;
-    pthread_mutex_unlock(&a->lock);
-
-    return wanted;
-}
-
-
 static void
 apply_gather(apply_t *a)
 {
-    bool      hurry;
     unsigned  ms;
     uint64_t  before, waiting;
 
@@ -491,19 +481,14 @@ apply_gather(apply_t *a)
 
     apply_mood(a, journal_tail(a->journal).cursor - before >= APPLY_BUSY);
 
-    pthread_mutex_lock(&a->lock);
-    hurry = a->hurry;
-    pthread_mutex_unlock(&a->lock);
-
     /* under load later is cheaper: begin and end meet, and a database is
      * committed once for many records */
 
-    for (ms = APPLY_NAP_MS; a->busy && !hurry && ms < APPLY_BUSY_MS;
-         ms += APPLY_NAP_MS)
+    for (ms = APPLY_NAP_MS; a->busy && ms < APPLY_BUSY_MS; ms += APPLY_NAP_MS)
     {
         waiting = journal_tail(a->journal).cursor - a->batch_from;
 
-        if (waiting >= APPLY_MANY || apply_stopping(a) || apply_wanted(a)) {
+        if (waiting >= APPLY_MANY || apply_stopping(a) || apply_pressed(a)) {
             break;
         }
 
@@ -657,13 +642,8 @@ apply_thread(void *data)
 bool
 apply_start(apply_t *a)
 {
-    pthread_t  probe;
-
     a->running = true;
-
-    if (pthread_create(&probe, NULL, apply_probe, &a->yields) == 0) {
-        (void) pthread_join(probe, NULL);
-    }
+    apply_low_start(a);
 
     /* the thread takes the lock before it uses its own name */
     pthread_mutex_lock(&a->lock);
@@ -674,6 +654,10 @@ apply_start(apply_t *a)
 
     pthread_mutex_unlock(&a->lock);
 
+    if (!a->running) {
+        apply_low_stop(a);
+    }
+
     return a->running;
 }
 
@@ -681,6 +665,13 @@ apply_start(apply_t *a)
 void
 apply_wake(apply_t *a)
 {
+    /* the journal has grown before that is looked at, and the thread looks at the
+     * journal after it has set it */
+
+    if (!atomic_load(&a->waiting) && !atomic_load(&a->lazy)) {
+        return;
+    }
+
     pthread_mutex_lock(&a->lock);
 
     if (a->waiting) {
@@ -707,6 +698,10 @@ apply_want(apply_t *a, uint64_t cursor)
         a->wanted = cursor;
     }
 
+    if (a->wanted > a->batch_from) {
+        apply_priority(a, false);
+    }
+
     if (a->waiting) {
         stats_set(STATS_APPLIED_US, sb_now_us());
     }
@@ -729,6 +724,7 @@ apply_stop(apply_t *a)
     pthread_mutex_unlock(&a->lock);
 
     pthread_join(a->thread, NULL);
+    apply_low_stop(a);
     a->running = false;
 
     return !a->failed;

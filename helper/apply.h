@@ -13,6 +13,7 @@
 #include "store.h"
 
 #define APPLY_SLICE       1000u     /* records per transaction while busy */
+#define APPLY_SLICE_LOW   128u      /* ... that nothing can hurry */
 #define APPLY_SLICE_IDLE  4000u     /* ... and otherwise */
 #define APPLY_LAG_US      5000000u  /* defaults of apply_bounds() */
 #define APPLY_STOP_US     10000000u

@@ -8,6 +8,7 @@
 #include "table.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 typedef struct apply_op_s     apply_op_t;
 typedef struct apply_box_s    apply_box_t;
@@ -94,6 +95,7 @@ typedef struct {
 typedef struct {
     apply_group_t  *group;
     size_t          from, to;       /* items of the group */
+    uint64_t        cpu_us;         /* what it took */
     bool            careful;        /* each operation on its own */
 } apply_slice_t;
 
@@ -145,11 +147,19 @@ struct apply_s {
     bool              running;
     pthread_mutex_t   lock;
     pthread_cond_t    wake;
-    bool              waiting;
+    atomic_bool       waiting;
     uint64_t          wanted;       /* somebody waits for this cursor */
     bool              yields;       /* may be given the lowest priority, for it
                                        can come back */
-    bool              lazy;         /* has it */
+    atomic_bool       lazy;         /* has it */
+
+    pthread_t         low_id;       /* else: a thread that keeps it */
+    bool              low;          /* ... there is one */
+    pthread_cond_t    low_wake, low_done;
+    apply_slice_t    *low_slice;    /* what it is to write; NULL: done */
+    bool              low_ok;
+    bool              low_stop;
+
     bool              hurry;        /* half of the lag bound is used up */
     bool              stop;
     bool              failed;
@@ -221,10 +231,23 @@ uint64_t apply_floor(const apply_t *a, uint64_t cursor);
  * stop. */
 int apply_slice_try(apply_t *a, apply_slice_t *s);
 
+/* Writes a slice, or what of it cannot be written now waits; its time goes into
+ * s->cpu_us.  False: stop. */
+bool apply_slice(apply_t *a, apply_slice_t *s);
 bool apply_write_groups(apply_t *a);
+/* Is half of the lag bound used up, or does somebody wait? */
+bool apply_pressed(apply_t *a);
 /* Time of the traffic was spent: leaves the core to it for a while. */
 void apply_pause(apply_t *a, uint64_t cpu_us);
 /* Gives polls their rows that wait for more than two seconds. */
 bool apply_force_pending(apply_t *a, uint64_t now_us);
+
+/* --- apply_low.c: with the lowest priority ------------------------------- */
+
+/* Finds out how it can be had. */
+void apply_low_start(apply_t *a);
+void apply_low_stop(apply_t *a);
+/* apply_slice() in the thread that has it, which there is (a->low). */
+bool apply_low_slice(apply_t *a, apply_slice_t *s);
 
 #endif /* APPLY_INT_H_INCLUDED */

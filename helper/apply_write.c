@@ -303,7 +303,7 @@ apply_slice_try(apply_t *a, apply_slice_t *s)
 /* What cannot be written now waits: for a sandbox alone while there is room,
  * else all of it.  False: stop. */
 static bool
-apply_slice(apply_t *a, apply_slice_t *s)
+apply_slice_write_or_wait(apply_t *a, apply_slice_t *s)
 {
     int          rc;
     const char  *dir;
@@ -356,28 +356,44 @@ apply_cpu_us(void)
 
 
 bool
+apply_slice(apply_t *a, apply_slice_t *s)
+{
+    bool      ok;
+    uint64_t  begun;
+
+    begun = apply_cpu_us();
+    ok = apply_slice_write_or_wait(a, s);
+    s->cpu_us = apply_cpu_us() - begun;
+
+    return ok;
+}
+
+
+bool
 apply_write_groups(apply_t *a)
 {
+    bool           low, ok;
     size_t         i, n, most;
-    uint64_t       begun;
     apply_slice_t  s;
-
-    most = a->busy ? APPLY_SLICE : APPLY_SLICE_IDLE;
 
     for (i = 0; i < a->ngroups; i++) {
         s.group = &a->groups[i];
         n = s.group->n;
 
         for (s.from = 0; s.from < n; s.from = s.to) {
-            begun = apply_cpu_us();
+            low = a->low && a->busy && !apply_pressed(a);
+            most = low ? APPLY_SLICE_LOW
+                       : a->busy ? APPLY_SLICE : APPLY_SLICE_IDLE;
             s.to = n - s.from > most ? s.from + most : n;
 
-            if (!apply_slice(a, &s)) {
+            ok = low ? apply_low_slice(a, &s) : apply_slice(a, &s);
+
+            if (!ok) {
                 return false;
             }
 
             if (a->busy) {
-                apply_pause(a, apply_cpu_us() - begun);
+                apply_pause(a, s.cpu_us);
             }
         }
     }

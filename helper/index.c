@@ -22,6 +22,8 @@
                                        priority */
 #define INDEX_HURRY_US   5000000u   /* someone who waits is hurried for */
 #define INDEX_BUSY       200        /* records of a round: much */
+#define INDEX_PUT_OFF_US 1000000u   /* so long news waits while there is much
+                                       traffic */
 #define INDEX_LATE_US    5000000u   /* behind by that: no pauses, and the usual
                                        priority */
 
@@ -526,6 +528,20 @@ index_nap(index_t *ix, unsigned ms)
 }
 
 
+/* The traffic comes first, and more at a time costs less. */
+static bool
+index_put_off(index_t *ix)
+{
+    if (ix->db == NULL || !stats_get(STATS_APPLY_BUSY) || index_hurried(ix)) {
+        return false;
+    }
+
+    index_take(ix);
+
+    return ix->oldest_us && sb_now_us() < ix->oldest_us + INDEX_PUT_OFF_US;
+}
+
+
 static void *
 index_thread(void *data)
 {
@@ -539,6 +555,11 @@ index_thread(void *data)
     }
 
     while (!atomic_load(&ix->stop)) {
+
+        if (index_put_off(ix)) {
+            index_nap(ix, 5 * INDEX_NAP_MS);
+            continue;
+        }
 
         usual = ix->oldest_us && sb_now_us() > ix->oldest_us + INDEX_LATE_US;
 

@@ -50,6 +50,8 @@
       "records older than this time (Unix microseconds) are applied")        \
     X(APPLY_RECORDS, counter, "apply_records_total", "records applied")      \
     X(APPLY_COMMITS, counter, "apply_commits_total", "transactions")         \
+    X(APPLY_BUSY, gauge, "apply_busy",                                       \
+      "1: there is much traffic; files and index are written behind it")     \
     X(APPLY_HURRIES, counter, "apply_hurries_total",                         \
       "times the lag bound was passed and pauses were lifted")               \
     X(STALLED, gauge, "stalled_sandboxes",                                   \

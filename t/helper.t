@@ -730,4 +730,45 @@ ok(!-e $p->{socket}, 'the socket is gone');
     unlike(slurp($q->{log}), qr/\[(?:warn|error)\]/, 'no complaint');
 }
 
+
+# --- much traffic ------------------------------------------------------------
+
+# How the threads of a helper are scheduled (proc(5), "policy").
+
+sub policies {
+    my $pid = shift;
+
+    return map { (split ' ', slurp($_) =~ s/^.*\) //sr)[38] // 0 }
+               glob "/proc/$pid/task/*/stat";
+}
+
+
+SKIP: {
+    skip 'needs root, to be another user', 4 if $>;
+
+    # one that cannot take its priority back
+    my $q = place();
+    $q->{before} = [ 'prlimit', '--nice=0:0', 'setpriv', '--bounding-set=-sys_resource',
+                     '--inh-caps=-sys_resource', '--' ];
+    ok(start($q, '--user', 'nobody'), 'a helper without rights');
+
+    my $w = worker($q, 5);
+    my $idle = 0;
+
+    $w->put('SEEN', 0, SANDBOX => 'much');
+
+    for (1 .. 60) {
+        whole($w, 'much') for 1 .. 100;
+        $w->ack(undef, 60);
+        $idle ||= grep { $_ == 5 } policies($q->{pid});
+    }
+
+    ok($idle, 'much traffic is written with the lowest priority');
+    is(quit($q, 'TERM', 60), 0, 'all applied');
+
+    my $db = $q->{history}->path_of('much');
+    chomp(my $kept = qx(sqlite3 $db "select count(*), status from history_events"));
+    is($kept, '6000|succeeded', 'nothing is missing');
+}
+
 done_testing;
