@@ -199,7 +199,7 @@ sub tracked {
 
     if (!@list) {
         find({ no_chdir => 1, wanted => sub {
-            $File::Find::prune = 1 if m{^\./(?:build|data|\.git)$};
+            $File::Find::prune = 1 if m{^\./(?:build|data|\.git|html/node_modules)$};
             push @list, s{^\./}{}r if -f && !m{^\./(?:build|data|\.git)/};
         } }, '.');
     }
