@@ -156,6 +156,15 @@ typedef struct {
 } ngx_http_sandbox_ingress_t;
 
 
+/* sandbox_limits: how many run at once in a sandbox */
+
+typedef struct {
+    ngx_uint_t        most[SB_LIMITS];  /* 0: without limit */
+    ngx_uint_t        queue;            /* that may wait besides, of each */
+    ngx_msec_t        timeout;
+} ngx_http_sandbox_limits_t;
+
+
 typedef struct {
     ngx_flag_t                    enable;
     ngx_uint_t                    api;          /* sandbox_console_api */
@@ -184,6 +193,9 @@ typedef struct {
                                                    */
     size_t                        body_limit;
     ngx_msec_t                    timeout;
+    ngx_flag_t                    locks;
+    ngx_msec_t                    lock_timeout;
+    ngx_http_sandbox_limits_t    *limits;       /* NULL: off */
     ngx_http_sandbox_port_listen_t  *port_listen;   /* it is the listener */
 
     ngx_http_complex_value_t     *actor_type;
@@ -212,6 +224,7 @@ typedef struct ngx_http_sandbox_rewrite_s  ngx_http_sandbox_rewrite_t;
 typedef struct ngx_http_sandbox_tunnel_s   ngx_http_sandbox_tunnel_t;
 typedef struct ngx_http_sandbox_pty_s      ngx_http_sandbox_pty_t;
 typedef struct ngx_http_sandbox_before_s   ngx_http_sandbox_before_t;
+typedef struct ngx_http_sandbox_lock_s     ngx_http_sandbox_lock_t;
 
 
 /* one operation */
@@ -259,6 +272,12 @@ typedef struct {
     off_t                         bytes_in;
     off_t                         looked;       /* at its limits, up to here */
     sb_policy_verdict_t          *verdict;      /* NULL: not judged */
+
+    /* locks */
+    ngx_str_t                     lock_keys;    /* X-Sandbox-Lock */
+    ngx_str_t                     lock_lease;   /* X-Sandbox-Lease */
+    ngx_msec_t                    lock_timeout;
+    ngx_http_sandbox_lock_t      *lock;         /* NULL: it needs none */
 
     /* road */
     ngx_http_sandbox_road_t      *road;         /* NULL: server proxy or
@@ -319,6 +338,8 @@ typedef struct {
     unsigned                      spooling:1;   /* an upload is read whole */
     unsigned                      spooled:1;
     unsigned                      routed:1;     /* road and headers are set */
+    unsigned                      lock_timed:1; /* lock_timeout is stated */
+    unsigned                      lock_asked:1;
     unsigned                      judged:1;     /* ready to be forwarded */
     unsigned                      refused:1;
     unsigned                      too_large:1;
@@ -394,6 +415,9 @@ ngx_int_t ngx_http_sandbox_drain(ngx_http_request_t *r);
 
 /* ngx_http_sandbox_body.c: request bodies */
 ngx_int_t ngx_http_sandbox_read_body(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+/* Reads a whole upload, so that its paths are known; nginx spools it. */
+ngx_int_t ngx_http_sandbox_read_upload(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 /* Reads query and body of the operation into ctx->facts (lib/request.h).  On
  * ambiguity facts->reason is set; NGX_ERROR only without memory. */
@@ -526,6 +550,8 @@ ngx_uint_t ngx_http_sandbox_helper_active(void);
 void ngx_http_sandbox_helper_hold(void);
 /* Is the helper known to be away for longer than timeout ms? */
 ngx_uint_t ngx_http_sandbox_helper_away(ngx_msec_t timeout);
+/* Is a frame in the journal already? */
+ngx_uint_t ngx_http_sandbox_helper_acked(uint64_t seq);
 /* Waits for the ACK of ctx->wait_seq; resumed by ngx_http_sandbox_resume(). */
 void ngx_http_sandbox_helper_wait(ngx_http_sandbox_ctx_t *ctx,
     ngx_msec_t timeout);
@@ -606,6 +632,8 @@ ngx_int_t ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_sandbox_conf_allow(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_sandbox_conf_record(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_sandbox_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_sandbox_conf_history(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -9,6 +9,7 @@
 
 
 static void ngx_http_sandbox_body_ready(ngx_http_request_t *r);
+static void ngx_http_sandbox_upload_ready(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sandbox_upload_refused(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, sb_rc_t rc);
 
@@ -35,6 +36,54 @@ ngx_http_sandbox_read_body(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     ngx_http_finalize_request(r, NGX_DONE);
 
     return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_read_upload(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_sandbox_upload_start(r, ctx);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
+                                       "GATEWAY_AMBIGUOUS_REQUEST",
+                                       "The boundary in Content-Type can be "
+                                       "read in more than one way.", NULL);
+    }
+
+    if (rc != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->body_started = 1;
+
+    rc = ngx_http_read_client_request_body(r, ngx_http_sandbox_upload_ready);
+
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        return rc;
+    }
+
+    ngx_http_finalize_request(r, NGX_DONE);
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_sandbox_upload_ready(ngx_http_request_t *r)
+{
+    ngx_http_sandbox_ctx_t  *ctx;
+
+    ctx = ngx_http_sandbox_get_ctx(r);
+
+    ctx->body_done = 1;
+
+    r->preserve_body = 1;
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
 }
 
 
@@ -326,7 +375,8 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
             lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
-            next = ngx_http_sandbox_policy_early(r, ctx, lcf);
+            next = lcf->policy ? ngx_http_sandbox_policy_early(r, ctx, lcf)
+                               : NGX_OK;
             if (next != NGX_OK) {
                 return next;
             }

@@ -15,6 +15,7 @@
 #include "ngx_http_sandbox_full.h"
 #include "ngx_http_sandbox_fetch.h"
 #include "ngx_http_sandbox_ask.h"
+#include "ngx_http_sandbox_lock.h"
 #include "ngx_http_sandbox_metrics.h"
 #include <poll.h>
 
@@ -44,6 +45,7 @@ typedef struct {
     ngx_msec_t                 answered;
     ngx_uint_t                 failing;     /* the journal is, said once */
     uint64_t                   failed;      /* seq that it failed for */
+    uint64_t                   acked;       /* ... up to which it is written */
     ngx_uint_t                 away;
     ngx_msec_t                 away_since;
 
@@ -77,6 +79,7 @@ ngx_http_sandbox_helper_init(ngx_cycle_t *cycle,
     ngx_memzero(&helper, sizeof(ngx_http_sandbox_helper_t));
 
     ngx_queue_init(&helper.waiters);
+    ngx_http_sandbox_lock_init(cycle->log);
     ngx_http_sandbox_queue_init(&helper.queue, mcf->queue);
 
     if (mcf->helper == NGX_HTTP_SANDBOX_HELPER_NONE
@@ -159,6 +162,7 @@ ngx_http_sandbox_helper_control(ngx_http_sandbox_link_t *l, sb_frame_t *f)
         ngx_http_sandbox_ack(sb_field_u64(f, SB_T_LAST_SEQ, 0));
         ngx_http_sandbox_queue_rewind(&helper.queue);
         ngx_http_sandbox_gap_send();
+        ngx_http_sandbox_lock_tell();
 
         return ngx_http_sandbox_helper_writable(l) == NGX_ERROR ? NGX_ERROR
                                                                 : NGX_OK;
@@ -174,6 +178,10 @@ ngx_http_sandbox_helper_control(ngx_http_sandbox_link_t *l, sb_frame_t *f)
             ngx_http_sandbox_ack(f->seq);
         }
 
+        return NGX_OK;
+
+    case SB_F_GRANTED:
+        ngx_http_sandbox_lock_granted(f);
         return NGX_OK;
 
     case SB_F_FULL:
@@ -328,6 +336,7 @@ ngx_http_sandbox_ack(uint64_t seq)
     }
 
     helper.answered = ngx_current_msec;
+    helper.acked = ngx_max(helper.acked, seq);
 
     ngx_http_sandbox_queue_release(&helper.queue, seq);
     ngx_http_sandbox_metric_gauge(queue_bytes, helper.queue.bytes);
@@ -388,6 +397,13 @@ ngx_http_sandbox_helper_away(ngx_msec_t timeout)
     return helper.away
            && (ngx_msec_int_t) (ngx_current_msec - helper.away_since)
               >= (ngx_msec_int_t) timeout;
+}
+
+
+ngx_uint_t
+ngx_http_sandbox_helper_acked(uint64_t seq)
+{
+    return seq <= helper.acked;
 }
 
 

@@ -85,6 +85,8 @@ typedef enum {
       "operations that an observe rule would have denied")                    \
     X(POLICY_UNREAD, "policy_unread_total",                                   \
       "commands that rules could not read to the end")                        \
+    X(LOCKS_PASSED, "locks_passed_total",                                     \
+      "operations that went without a lock as the helper was away")           \
     X(REDACTED, "redacted_total",                                             \
       "credentials masked in what is recorded, told in its record")
 

@@ -367,6 +367,27 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       offsetof(ngx_http_sandbox_loc_conf_t, timeout),
       NULL },
 
+    { ngx_string("sandbox_locks"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, locks),
+      NULL },
+
+    { ngx_string("sandbox_lock_timeout"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, lock_timeout),
+      NULL },
+
+    { ngx_string("sandbox_limits"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_1MORE,
+      ngx_http_sandbox_conf_limit,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("sandbox_actor_type"),
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
       ngx_http_set_complex_value_slot,
@@ -510,6 +531,9 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->versions = NGX_CONF_UNSET_UINT;
     lcf->body_limit = NGX_CONF_UNSET_SIZE;
     lcf->timeout = NGX_CONF_UNSET_MSEC;
+    lcf->locks = NGX_CONF_UNSET;
+    lcf->lock_timeout = NGX_CONF_UNSET_MSEC;
+    lcf->limits = NGX_CONF_UNSET_PTR;
     lcf->api_timeout = NGX_CONF_UNSET_MSEC;
     lcf->port_listen = NGX_CONF_UNSET_PTR;
 
@@ -557,6 +581,9 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                              16 * 1024 * 1024);
     ngx_conf_merge_size_value(conf->body_limit, prev->body_limit, 1024 * 1024);
     ngx_conf_merge_msec_value(conf->timeout, prev->timeout, 2000);
+    ngx_conf_merge_value(conf->locks, prev->locks, 0);
+    ngx_conf_merge_msec_value(conf->lock_timeout, prev->lock_timeout, 20000);
+    ngx_conf_merge_ptr_value(conf->limits, prev->limits, NULL);
     ngx_conf_merge_msec_value(conf->api_timeout, prev->api_timeout, 30000);
     ngx_conf_merge_str_value(conf->public, prev->public, "");
     ngx_conf_merge_ptr_value(conf->port_listen, prev->port_listen, NULL);
@@ -646,6 +673,12 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (conf->timeout == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sandbox_timeout must not be 0");
+        return NGX_CONF_ERROR;
+    }
+
+    if (conf->lock_timeout == 0 || conf->lock_timeout > 300000) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_lock_timeout must be 1ms to 5m");
         return NGX_CONF_ERROR;
     }
 

@@ -12,6 +12,7 @@
 #include "ngx_http_sandbox_before.h"
 #include "ngx_http_sandbox_full.h"
 #include "ngx_http_sandbox_headers.h"
+#include "ngx_http_sandbox_lock.h"
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_port.h"
@@ -182,8 +183,14 @@ ngx_http_sandbox_detach(void *data)
     ngx_http_sandbox_ctx_t  *ctx = data;
 
     if (ctx->waiting) {
-        ngx_http_sandbox_helper_forget(ctx);
         ctx->waiting = 0;
+
+        if (ctx->lock && ctx->lock->waiting) {
+            ngx_http_sandbox_lock_leave(ctx->lock);
+
+        } else {
+            ngx_http_sandbox_helper_forget(ctx);
+        }
     }
 
     ngx_http_sandbox_before_forget(ctx);
@@ -394,7 +401,22 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
                                        NULL);
     }
 
-    if (ctx->begun && ctx->mode == NGX_HTTP_SANDBOX_STRICT && !ctx->acked) {
+    if (!ctx->body_done && ngx_http_sandbox_lock_reads(ctx, lcf)) {
+        return ngx_http_sandbox_read_upload(r, ctx);
+    }
+
+    if (!ctx->lock_asked) {
+        ctx->lock_asked = 1;
+
+        rc = ngx_http_sandbox_lock_ask(r, ctx, lcf);
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    if (ctx->begun && ctx->mode == NGX_HTTP_SANDBOX_STRICT && !ctx->acked
+        && !ngx_http_sandbox_helper_acked(ctx->wait_seq))
+    {
         ctx->waiting = 1;
 
         /* else a client that leaves is not noticed */
@@ -403,6 +425,13 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
         ngx_http_sandbox_helper_wait(ctx, lcf->timeout);
 
         return NGX_AGAIN;
+    }
+
+    if (ctx->lock) {
+        rc = ngx_http_sandbox_lock_done(r, ctx, lcf);
+        if (rc != NGX_OK) {
+            return rc;
+        }
     }
 
     return ngx_http_sandbox_forward(r, ctx, lcf);
@@ -590,6 +619,11 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     if (why) {
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
                                        "GATEWAY_AMBIGUOUS_REQUEST", why, NULL);
+    }
+
+    n = ngx_http_sandbox_lock_headers(r, ctx, lcf);
+    if (n != NGX_OK) {
+        return n;
     }
 
     if (!(ctx->op->flags & SB_OPF_JSON)) {

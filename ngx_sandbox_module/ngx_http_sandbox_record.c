@@ -6,6 +6,7 @@
 
 
 #include "ngx_http_sandbox_headers.h"
+#include "ngx_http_sandbox_lock.h"
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_secret.h"
@@ -433,6 +434,10 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     ctx->ended = 1;
 
+    if (ctx->lock) {
+        ngx_http_sandbox_lock_end(ctx->lock, ctx->begun);
+    }
+
     ngx_http_sandbox_content_flush(ctx);
 
     if (ctx->stream) {
@@ -488,6 +493,10 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     sb_frame_put_u64(&w, SB_T_BYTES_IN, (uint64_t) in);
     sb_frame_put_u64(&w, SB_T_BYTES_OUT, (uint64_t) out);
+
+    if (ctx->lock && ctx->lock->answered) {
+        sb_frame_put_u64(&w, SB_T_WAITED_US, ctx->lock->waited_us);
+    }
 
     ngx_http_sandbox_put(&w, SB_T_ERROR_CODE, &ctx->error_code);
     ngx_http_sandbox_put(&w, SB_T_COMMAND_ID, &ctx->command_id);

@@ -90,7 +90,8 @@ ngx_http_sandbox_refuse(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     }
 
     if ((status == NGX_HTTP_SERVICE_UNAVAILABLE
-         || status == NGX_HTTP_TOO_MANY_REQUESTS)
+         || status == NGX_HTTP_TOO_MANY_REQUESTS
+         || status == 423 /* Locked */)
         && ngx_http_sandbox_retry_after(r) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

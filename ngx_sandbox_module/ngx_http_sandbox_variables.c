@@ -2,6 +2,7 @@
 
 
 #include "ngx_http_sandbox_policy.h"
+#include "ngx_http_sandbox_lock.h"
 
 
 typedef enum {
@@ -13,6 +14,7 @@ typedef enum {
     NGX_HTTP_SANDBOX_VAR_STATUS,
     NGX_HTTP_SANDBOX_VAR_VERDICT,
     NGX_HTTP_SANDBOX_VAR_RULE,
+    NGX_HTTP_SANDBOX_VAR_LOCK_WAIT,
     NGX_HTTP_SANDBOX_VAR_UPSTREAM_URI,
     NGX_HTTP_SANDBOX_VAR_UPSTREAM_HOST,
     NGX_HTTP_SANDBOX_VAR_CONNECTION
@@ -48,6 +50,9 @@ static ngx_http_variable_t  ngx_http_sandbox_variables[] = {
 
     { ngx_string("sandbox_rule"), NULL, ngx_http_sandbox_variable,
       NGX_HTTP_SANDBOX_VAR_RULE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("sandbox_lock_wait"), NULL, ngx_http_sandbox_variable,
+      NGX_HTTP_SANDBOX_VAR_LOCK_WAIT, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("sandbox_upstream_uri"), NULL, ngx_http_sandbox_variable,
       NGX_HTTP_SANDBOX_VAR_UPSTREAM_URI, NGX_HTTP_VAR_NOCACHEABLE, 0 },
@@ -148,6 +153,22 @@ ngx_http_sandbox_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 
         case NGX_HTTP_SANDBOX_VAR_RULE:
             ngx_http_sandbox_policy_text(ctx, &rule, &s);
+            break;
+
+        case NGX_HTTP_SANDBOX_VAR_LOCK_WAIT:
+
+            if (ctx->lock && ctx->lock->answered) {
+                p = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 4);
+                if (p == NULL) {
+                    return NGX_ERROR;
+                }
+
+                s.data = p;
+                s.len = ngx_sprintf(p, "%uL.%03uL",
+                                    ctx->lock->waited_us / 1000000,
+                                    ctx->lock->waited_us / 1000 % 1000) - p;
+            }
+
             break;
 
         case NGX_HTTP_SANDBOX_VAR_UPSTREAM_URI:

@@ -171,6 +171,16 @@ my %row = (
     sandbox_versions_fetches => { good => '4', effect => 'helper-exec.t', bad => [
         [ 'NAME 0;', qr/must be 1 to 256/ ], [ 'NAME 257;', qr/must be 1 to 256/ ],
         [ 'NAME x;', qr/must be 1 to 256/ ] ] },
+    sandbox_locks => { good => 'on', effect => 'locks.t', bad => [
+        [ 'NAME maybe;', qr/"on" or "off"/ ] ] },
+    sandbox_lock_timeout => { good => '5s', effect => 'locks.t', bad => [
+        [ 'NAME x;', qr/invalid value/ ] ] },
+    sandbox_limits => { good => 'commands=2 reads=off queue=0 timeout=1s',
+        effect => 'limits.t', bad => [
+        [ 'NAME many;', qr/"many" must be off, on/ ],
+        [ 'NAME commands=0;', qr/must be off, on/ ],
+        [ 'NAME timeout=6m;', qr/must be off, on/ ],
+        [ 'NAME on; NAME off;', qr/duplicate/ ] ] },
     sandbox_body_limit => { good => '2m', effect => 'sanity.t', bad => [
         [ 'NAME -1;', qr/invalid value/ ] ] },
     sandbox_timeout => { good => '1s', effect => 'helper-down.t', bad => [
@@ -276,6 +286,9 @@ my %set = (
     sandbox_digest => [ 'off', 'on', 'off' ],
     sandbox_record_input => [ 'on', 'off', 'hidden' ],
     sandbox_versions => [ 'off', 'fetch', 'off' ],
+    sandbox_locks => [ 'on', 'off', 'on' ],
+    sandbox_lock_timeout => [ '400ms', '50ms', '100ms' ],
+    sandbox_limits => [ 'commands=1 queue=0', 'commands=2 queue=0', 'off' ],
     sandbox_body_limit => [ 1000, 2000, 3000 ],
     sandbox_timeout => [ '800ms', '1600ms', '200ms' ],
     map { my $d = $_; $d => [ map { "$d-$_" } 1 .. 3 ] }
@@ -604,6 +617,46 @@ my %inherits = (
             my $n = $p->{n} * 1000;
             is($post->($p, $n), 200, "$p->{level}: $n bytes pass");
             is($post->($p, $n + 1), 413, 'and one more does not');
+        }
+    },
+
+    sandbox_locks => sub {
+        is(join(' ', map { ask($_, GET => '/proxy/44772/files/info?path=/a',
+                               headers => [ 'X-Sandbox-Lock: read:/b' ])->status }
+                     @places), '200 501 200', 'on, off, on');
+    },
+
+    sandbox_lock_timeout => sub {
+        for my $p (@places[0, 2]) {
+            my $l = $t->post("/api-http/sandboxes/$p->{box}/leases", token => 'level1',
+                conn => $t->connect(host_header => 'h.test'),
+                body => '{"keys":[{"path":"/a","mode":"write"}]}');
+            is($l->status, 201, 'a lease');
+            $t->secret($l->json->{token});
+            my $r = ask($p, GET => '/proxy/44772/files/info?path=/a');
+            is($r->status, 423, "$p->{level}: refused");
+            my ($ms) = $set{sandbox_lock_timeout}[$p->{n} - 1] =~ /(\d+)/;
+            cmp_ok($r->json->{details}{waited_ms}, '>=', $ms, 'in its time');
+            cmp_ok($r->json->{details}{waited_ms}, '<', $ms + 290, 'not later');
+        }
+    },
+
+    sandbox_limits => sub {
+        for my $p (@places) {
+            my @run = (POST => "/v1/sandboxes/$p->{box}/proxy/44772/command");
+            $t->up->script(qr{^POST \S*/command}, [ 'hang' ]);
+            $t->up->mark;
+            my @c = map {
+                my $c = $t->connect(host_header => $p->{host});
+                $c->write($c->build(@run, body => '{"command":"sleep"}',
+                    headers => [ $t->credential(token => "level$p->{n}") ]));
+                $t->wait_for(sub { $t->up->requests(qr{^POST .*/command}) == $_ });
+                $c;
+            } 1 .. $p->{n};
+            $t->up->clear;
+            is(ask($p, POST => '/proxy/44772/command', body => '{"command":"x"}')
+                 ->status, $p->{n} == 3 ? 200 : 429, "$p->{level}: beside $p->{n}");
+            $_->reset for @c;
         }
     },
 

@@ -1,0 +1,95 @@
+#!/usr/bin/perl
+
+# How many operations run at once in a sandbox, over all workers: a slot is taken
+# last, and given back with the answer; who finds no place is refused.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use SandboxTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $API = '/console/api/v1';
+my $t = SandboxTest->new(workers => 2, location => 'sandbox_locks on;
+    sandbox_limits commands=2 uploads=1 reads=off queue=1 timeout=300ms;')->start;
+my $up = $t->up;
+my $execd = '/v1/sandboxes/s1/proxy/44772';
+
+$t->sandbox($_) for qw(s1 s2);
+$up->script("POST $execd/command", [ 'hang' ]);
+ok($t->wait_for(sub { $t->get("$API/sandboxes/s1/locks")->status == 200 }),
+   'the helper is there');
+
+sub state_of {
+    return join ' ', sort map { $_->{state} }
+        @{ $t->get("$API/sandboxes/s1/locks")->json->{items} // [] };
+}
+
+sub becomes {
+    my ($want, $what) = @_;
+
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $have;
+    $t->wait_for(sub { ($have = state_of()) eq $want });
+    is($have, $want, $what);
+}
+
+sub begin {
+    my @headers = @_;
+
+    my $c = $t->connect;
+    $c->write($c->build(POST => "$execd/command", body => '{"command":"x"}',
+                        headers => [ $t->credential, @headers ]));
+
+    return $c;
+}
+
+my @c = map { begin() } 1 .. 2;
+becomes('held held', 'two commands run');
+my $started = time;
+my $r = $t->post("$execd/command", body => '{"command":"x"}');
+is($r->status, 429, 'a third waits, and is refused');
+cmp_ok(time - $started, '>=', 0.3, 'after the time of the queue');
+is($r->code, 'GATEWAY_BUSY', 'in the envelope');
+is($r->header('Retry-After'), 1, 'with Retry-After');
+is($t->record($r)->{result}{error_code}, 'GATEWAY_BUSY', 'it is on record');
+
+$up->script("POST /v1/sandboxes/s2/proxy/44772/command", [ 'default' ]);
+is($t->post('/v1/sandboxes/s2/proxy/44772/command', body => '{"command":"x"}')
+     ->status, 200, 'another sandbox has slots of its own');
+is($t->get("$execd/files/info?path=%2Fa")->status, 200, 'so has another kind');
+
+$up->clear;
+$up->script("POST $execd/command", [ 'default' ]);
+my $waits = begin();
+becomes('held held queued', 'one waits for a slot');
+$started = time;
+is($t->post("$execd/command", body => '{"command":"x"}')->status, 429,
+   'a second one finds no place');
+cmp_ok(time - $started, '<', 0.25, 'and is refused at once');
+(shift @c)->reset;
+is($waits->response->status, 200, 'a slot that is given back is taken');
+becomes('held', 'and given back with the answer');
+
+# C127: who waits for a key holds no slot
+
+my $l = $t->post("$API/sandboxes/s1/leases",
+    body => '{"keys":[{"path":"/k","mode":"write"}]}')->json;
+$t->secret($l->{token});
+$waits = begin('X-Sandbox-Lock: write:/k');
+becomes('held held waiting', 'it waits for a key');
+is($t->post("$execd/command", body => '{"command":"x"}')->status, 200,
+   'another one has the slot');
+$t->delete("$API/sandboxes/s1/leases/$l->{id}");
+is($waits->response->status, 200, 'until it gets the key');
+$_->reset for @c;
+becomes('', 'nothing stays');
+
+like($t->get("$API/metrics")->content, qr/limit_refused_total\S* 2$/m, 'they are counted');
+
+$t->stop;
+done_testing;
