@@ -75,6 +75,7 @@ bool history_query_prepare(sqlite3 *db, history_error_t *err);
     X(REASON,           "w.reason")                                          \
     X(VERDICT,          HISTORY_RESULT("verdict"))                           \
     X(RULE,             HISTORY_RESULT("verdict_rule"))                      \
+    X(LOCK_WAITED_US,   HISTORY_RESULT("lock_waited_us"))                    \
     X(RECORD,           "w.record")                                          \
     X(NAMED,            "w.sandbox")                                         \
     X(FOLDED,           "d.count")                                           \

@@ -286,10 +286,19 @@ history_record_members(history_out_t *out, history_row_t *row)
         history_out_text(out, "}");
     }
 
-    /* Of a wave to come: locks. */
-
     history_out_key(out, "lock");
-    history_out_text(out, "null");
+
+    if (history_row_null(row, HR_LOCK_WAITED_US)) {
+        history_out_text(out, "null");
+
+    } else {
+        history_out_text(out, "{");
+        history_out_key(out, "waited_ms");
+        history_out_int(out, sqlite3_column_int64(row, HR_LOCK_WAITED_US)
+                             / 1000);
+        history_out_text(out, "}");
+    }
+
     history_out_key(out, "chain");
 
     if (history_row_null(row, HR_CHAIN)) {

@@ -267,7 +267,8 @@ live_texts(live_row_t *r, const live_op_t *op, const rows_record_t *begin)
         { HR_HTTP_STATUS, SB_T_HTTP_STATUS },
         { HR_UPSTREAM_STATUS, SB_T_UPSTREAM_STATUS },
         { HR_BYTES_IN, SB_T_BYTES_IN }, { HR_BYTES_OUT, SB_T_BYTES_OUT },
-        { HR_DURATION_US, SB_T_DURATION_US }
+        { HR_DURATION_US, SB_T_DURATION_US },
+        { HR_LOCK_WAITED_US, SB_T_WAITED_US }
     };
 
     for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

@@ -304,6 +304,10 @@ rows_end_read(store_db_t *db, rows_op_t *op, const facts_t *t,
         result_bool(&res, "verdict_unread", true);
     }
 
+    if (facts_has(t, SB_T_WAITED_US)) {
+        result_int(&res, "lock_waited_us", facts_int(t, SB_T_WAITED_US, 0));
+    }
+
     rows_end_int(&res, "http_status", t, SB_T_HTTP_STATUS, end->http_status);
     rows_end_int(&res, "bytes_in", t, SB_T_BYTES_IN, end->bytes_in);
     rows_end_int(&res, "bytes_out", t, SB_T_BYTES_OUT, end->bytes_out);

@@ -196,7 +196,7 @@ typedef enum {
     SB_T_LIMIT_QUEUE = 116, /* u64: that may wait besides */
     SB_T_LIMIT_MS = 117,    /* u64: ... for that long */
     SB_T_DECLARED = 118,    /* present: kept while its command is followed */
-    SB_T_WAITED_US = 119,   /* u64 */
+    SB_T_WAITED_US = 90,    /* u64, for keys and slot; also END */
     SB_T_HOLDER = 120,      /* id of an operation or lease */
     SB_T_HASH = 121,        /* 32 bytes: SHA-256 of a lease's token */
     SB_T_FENCE = 122,       /* u64 */

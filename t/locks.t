@@ -88,6 +88,8 @@ cmp_ok($d->{waited_ms}, '>=', 200, 'and how long it waited');
 my $e = $t->record($r);
 is_deeply([ $e->{status}, $e->{result}{error_code} ], [ 'failed',
           'GATEWAY_LOCK_TIMEOUT' ], 'the refusal is on record');
+my $row = $t->get("$API/sandboxes/s1/operations?type=dir.delete")->json->{items}[0];
+cmp_ok($row->{lock}{waited_ms} // 0, '>=', 200, 'with its wait');
 like($t->log_text('wait.log'), qr/^\Q$e->{event_id}\E 0\.[2-9]\d\d$/m,
      '$sandbox_lock_wait tells it');
 
