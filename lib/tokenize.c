@@ -132,7 +132,7 @@ tokens_char(const sb_tokens_t *t, size_t *len, uint32_t *folded)
 static void
 tokens_word(sb_tokens_t *t)
 {
-    char       mem[4];
+    char       c, mem[4];
     bool       full;
     size_t     len, n;
     uint32_t   code;
@@ -146,6 +146,23 @@ tokens_word(sb_tokens_t *t)
     full = false;
 
     while (t->pos < t->text.len) {
+        c = t->text.data[t->pos];
+
+        if (((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c >= '0' && c <= '9'))
+        {
+            /* nearly all of them; digits have that bit */
+            t->pos++;
+
+            if (t->len < SB_TOKEN_MAX && !full) {
+                t->token[t->len++] = (char) (c | 0x20);
+
+            } else {
+                full = true;
+            }
+
+            continue;
+        }
+
         class = tokens_char(t, &len, &code);
 
         if (class == SB_CHAR_BREAK || class == SB_CHAR_PAIR) {
