@@ -1,6 +1,7 @@
 #include "ask_facets.h"
 
 #include "ask_boxes.h"
+#include "id.h"
 
 
 void
@@ -49,4 +50,43 @@ ask_facets_json(api_t *api, history_out_t *out, const index_facets_t *f)
     }
 
     history_out_text(out, "}");
+}
+
+
+static void
+ask_histogram_time(history_out_t *out, const char *name, int64_t us)
+{
+    char  time[SB_TIME_LEN + 1];
+
+    sb_time_text(time, (uint64_t) us);
+    history_out_key(out, name);
+    history_out_str(out, sb_str(time, SB_TIME_LEN));
+}
+
+
+void
+ask_histogram_json(history_out_t *out, const index_histogram_t *h)
+{
+    unsigned  i;
+
+    history_out_text(out, "{");
+    ask_histogram_time(out, "from", h->from_us);
+    ask_histogram_time(out, "to", h->to_us);
+    history_out_key(out, "step_ms");
+    history_out_int(out, h->step_us / 1000);
+    history_out_key(out, "exact");
+    history_out_text(out, h->exact ? "true" : "false");
+    history_out_key(out, "counts");
+    history_out_text(out, "[");
+
+    for (i = 0; i < h->n; i++) {
+        history_out_text(out, i ? ",{" : "{");
+        history_out_key(out, "total");
+        history_out_int(out, (int64_t) h->buckets[i].total);
+        history_out_key(out, "failed");
+        history_out_int(out, (int64_t) h->buckets[i].failed);
+        history_out_text(out, "}");
+    }
+
+    history_out_text(out, "]}");
 }

@@ -171,8 +171,8 @@ metrics_index(sb_buf_t *b, index_t *index)
           "told what they had", n.partial },
         { "index_refused_total", "counter", "searches for nothing that can be "
           "searched for, or for too much", n.refused },
-        { "index_inexact_total", "counter", "facets that did not count all "
-          "records", n.inexact }
+        { "index_inexact_total", "counter", "facets and histograms that did not "
+          "count all records", n.inexact }
     };
 
     rc = metrics_seconds(b, "index_lag_seconds", "age of the oldest news that "

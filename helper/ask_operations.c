@@ -5,6 +5,7 @@
 #include "ask_boxes.h"
 #include "ask_facets.h"
 #include "ask_records.h"
+#include "id.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ typedef struct {
     history_filter_t   filter;
     index_question_t   ask;
     bool               facets;
+    unsigned           buckets;     /* 0: no histogram */
     char               dir[STORE_DIR_LEN];
 } ask_list_t;
 
@@ -94,6 +96,10 @@ ask_list_args(ask_list_t *s)
             ok = n != -1;
             s->facets = n == 1;
 
+        } else if (strcmp(p->name, "buckets") == 0) {
+            ok = ask_args_int(&s->args, p, &v, 1, INDEX_BUCKETS);
+            s->buckets = ok ? (unsigned) v : 0;
+
         } else {
             ok = ask_args_filter(&s->args, p, &s->filter);
         }
@@ -101,6 +107,18 @@ ask_list_args(ask_list_t *s)
         if (!ok) {
             return false;
         }
+    }
+
+    if (s->buckets && s->filter.to_us == -1) {
+        s->filter.to_us = (int64_t) sb_now_us();
+    }
+
+    if (s->buckets && (s->filter.from_us == -1
+                       || s->filter.from_us >= s->filter.to_us))
+    {
+        (void) snprintf(s->args.why, sizeof(s->args.why), "buckets need a time"
+                        " from which to count: give from, before to.");
+        return false;
     }
 
     return true;
@@ -337,6 +355,49 @@ ask_list_gaps(api_t *api, const ask_list_t *s, history_out_t *out,
 }
 
 
+static void
+ask_list_facets(api_t *api, const ask_list_t *s, history_out_t *out,
+    bool *complete)
+{
+    index_rc_e      rc;
+    index_facets_t  f;
+
+    rc = index_facets(api->index, &s->ask, &f);
+    history_out_key(out, "facets");
+
+    if (rc == INDEX_OK || rc == INDEX_PARTIAL) {
+        ask_facets_json(api, out, &f);
+
+    } else {
+        history_out_text(out, "null");
+        *complete = false;
+    }
+
+    index_facets_free(&f);
+}
+
+
+static void
+ask_list_histogram(api_t *api, const ask_list_t *s, history_out_t *out,
+    bool *complete)
+{
+    index_rc_e         rc;
+    index_histogram_t  h;
+
+    rc = index_histogram(api->index, &s->ask, s->buckets, &h);
+    history_out_key(out, "histogram");
+
+    if (rc == INDEX_OK || rc == INDEX_PARTIAL) {
+        ask_histogram_json(out, &h);
+
+    } else {
+        history_out_text(out, "null");
+    }
+
+    *complete = *complete && rc == INDEX_OK;
+}
+
+
 static ask_rc_e
 ask_list_failed(ask_question_t *q, index_rc_e rc, const char *why)
 {
@@ -363,7 +424,6 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
     index_rc_e       rc;
     ask_records_t    r;
     index_answer_t   a;
-    index_facets_t   f;
     history_out_t    out = { .buf.max = HISTORY_JSON_MAX };
 
     api = q->context;
@@ -398,19 +458,11 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
     ask_list_gaps(api, s, &out, &page, r.taken, &complete);
 
     if (s->facets) {
-        rc = index_facets(api->index, &s->ask, &f);
+        ask_list_facets(api, s, &out, &complete);
+    }
 
-        history_out_key(&out, "facets");
-
-        if (rc == INDEX_OK || rc == INDEX_PARTIAL) {
-            ask_facets_json(api, &out, &f);
-
-        } else {
-            history_out_text(&out, "null");
-            complete = false;
-        }
-
-        index_facets_free(&f);
+    if (s->buckets) {
+        ask_list_histogram(api, s, &out, &complete);
     }
 
     history_out_key(&out, "complete");

@@ -21,6 +21,7 @@
 #define INDEX_TEXT         (256 * 1024) /* bytes of output in the full text */
 #define INDEX_FACETS       20000    /* records that facets count at most */
 #define INDEX_FACET_VALUES 64       /* values told of one facet */
+#define INDEX_BUCKETS      500      /* of one histogram */
 #define INDEX_MS           2000     /* what a question may take */
 
 typedef struct index_s  index_t;
@@ -134,6 +135,29 @@ index_rc_e index_facets(index_t *ix, const index_question_t *q,
     index_facets_t *f);
 void index_facets_free(index_facets_t *f);
 
+typedef struct {
+    uint64_t  total;
+    uint64_t  failed;               /* of these: failed, timeout */
+} index_bucket_t;
+
+typedef struct {
+    int64_t         from_us, to_us; /* of the question's filter */
+    int64_t         step_us;        /* whole milliseconds */
+    unsigned        n;              /* buckets; the last one ends at to_us */
+    bool            exact;          /* else the oldest are not in it */
+    index_bucket_t  buckets[INDEX_BUCKETS];
+    char            why[200];
+} index_histogram_t;
+
+/*
+ * When the records of a question began (its before, after, limit and order do
+ * not count), in at most `n` (1-INDEX_BUCKETS) equal steps of the time between
+ * from_us and to_us of its filter, both of which it needs.  INDEX_PARTIAL comes
+ * with exact false.
+ */
+index_rc_e index_histogram(index_t *ix, const index_question_t *q, unsigned n,
+    index_histogram_t *h);
+
 /*
  * Is everything in the index that is in the journal up to this cursor?
  * index_hurry() makes the thread do without its pauses until it is;
@@ -157,7 +181,7 @@ typedef struct {
     uint64_t  cut;              /* of these, with more output than INDEX_TEXT */
     uint64_t  partial;          /* questions that took too long */
     uint64_t  refused;          /* whose q could not be searched for */
-    uint64_t  inexact;          /* facets that did not count all */
+    uint64_t  inexact;          /* facets, histograms not of all */
 } index_numbers_t;
 
 void index_numbers(index_t *ix, index_numbers_t *n);

@@ -221,6 +221,30 @@ cmp_ok($seen, '>', 0, 'and it is there');
        'all of them, not the page');
     is($all->{facets}{failed}, 1, 'failures too');
     is($all->{facets}{exact}, JSON::PP::true, 'exactly');
+
+    my $bars = ask('operations?buckets=7&from=1h&limit=1')->{histogram};
+    my %sum;
+
+    for my $bar (@{ $bars->{counts} }) {
+        $sum{$_} += $bar->{$_} for keys %$bar;
+    }
+
+    is_deeply(\%sum, { total => $all->{facets}{total}, failed => 1 },
+              'a histogram counts all, failures too');
+    is($bars->{exact}, JSON::PP::true, 'exactly');
+    is(scalar @{ $bars->{counts} }, 7, 'in so many steps');
+    is($bars->{step_ms}, int(3_600_000 / 7) + 1, 'of that length');
+
+    my $of = ask('sandboxes/s1/operations?buckets=1&from=2020-01-01'
+                 . '&to=2100-01-01&status=failed&exit_code=7');
+    is_deeply($of->{histogram},
+              { from => '2020-01-01T00:00:00.000000Z',
+                to => '2100-01-01T00:00:00.000000Z', exact => JSON::PP::true,
+                step_ms => 2_524_608_000_000,
+                counts => [ { total => 0, failed => 0 } ] },
+              'by the filters, and of one sandbox');
+    is(ask('operations?buckets=500&from=2020-01-01&to=2020-01-02T00:00:00.1Z')
+       ->{histogram}{step_ms}, 172_801, 'the last step may be shorter');
 }
 
 
@@ -475,6 +499,10 @@ cmp_ok($seen, '>', 0, 'and it is there');
         [ 'operations?limit=', 'limit' ], [ 'operations?limit=1&limit=2', 'limit' ],
         [ 'operations?order=up', 'order' ], [ 'operations?facets=yes', 'facets' ],
         [ 'operations?before=x', 'before' ],
+        [ 'operations?buckets=0&from=1h', 'buckets' ],
+        [ 'operations?buckets=501&from=1h', 'buckets' ],
+        [ 'operations?buckets=5', 'buckets' ],
+        [ 'operations?buckets=5&from=1h&to=2h', 'buckets' ],
         [ 'operations?after=99999999999999999999', 'after' ],
         [ 'operations?status=done', 'status' ],
         [ 'operations?exit_code=zero', 'exit_code' ],
