@@ -192,7 +192,15 @@ for my $name (qw(For Proto Host)) {
 
 # C012: nothing a client says becomes an internal address
 
-unlike($out, qr/error_page|try_files|rewrite/, 'C012 no internal redirect');
+unlike($out, qr/error_page|rewrite/, 'C012 no internal redirect');
+
+# The console's page is looked for by names that stand in the configuration.
+my ($pages) = $out =~ /map\s+\$request_uri\s+\$console_page\s*\{(.*?)^\s*\}/ms;
+my @pages = ($pages // '') =~ /(\S+);$/mg;
+is(scalar(grep { /^index(?:-\d)?\.html$/ } @pages), 4, 'C012 fixed names');
+is(scalar @pages, 4, 'C012 and no others');
+is_deeply([ $out =~ /try_files\s+([^;]*);/g ], [ '/$console_page  =404' ],
+          'C012 only these are tried, and then nothing else');
 
 ($rc, $out, $err) = $g->run('--print-config', '--listen', '0.0.0.0',
     '--tls-cert', '/c.pem', '--tls-key', '/k.pem', '--workers', 3,
