@@ -117,7 +117,7 @@ my %policy = (
             '//workspace/./a', '/workspace/50%25.txt', '/workspace/git/config',
             '/workspace/.gitignore', '/workspace/ssh/x', '/workspace/.envrc', @own ],
         deny => [ '/etc/passwd', '/etc', '//etc/./x', '/proc/1/mem', '/sys/x', '/dev/sda',
-            '/usr/bin/ls', '/root/.ssh/authorized_keys', '/home/bob/.ssh/x', '/root/x',
+            '/usr/bin/ls', '/root/.ssh/authorized_keys', '/home/node/.ssh/x', '/root/x',
             '/workspace2/a', '/workspac/a', '/tmpx/a', '/', '/.agent-helper/x',
             '/workspace/.env', '/workspace/.ENV', '/workspace/.env.', '/workspace/.env.local',
             '/workspace/a/.Ssh/x', '/workspace/.aws/credentials', '/workspace/.gnupg/x',
