@@ -47,6 +47,13 @@ sb_op_index(const sb_op_t *op)
 
 
 bool
+sb_op_viewer(const sb_op_t *op)
+{
+    return !(op->flags & (SB_OPF_MUTATES|SB_OPF_OPERATOR));
+}
+
+
+bool
 sb_op_glob(sb_str_t glob, sb_str_t name)
 {
     bool    starred;

@@ -33,6 +33,7 @@ typedef enum {
 #define SB_OPF_OFF       0x0400u  /* not recorded unless asked for */
 #define SB_OPF_ANSWER    0x0800u  /* the JSON answer holds facts to record */
 #define SB_OPF_UNKNOWN   0x1000u  /* execd.unknown, lifecycle.unknown, ... */
+#define SB_OPF_OPERATOR  0x2000u  /* not for viewers, if it only reads too */
 
 typedef struct {
     const char  *name;      /* "command.execute" */
@@ -84,6 +85,10 @@ size_t sb_op_index(const sb_op_t *op);
 /* Does a glob such as "file.*", "*", "*.unknown" match an operation name?  Only
  * `*` is special: any text, also none, dots too. */
 bool sb_op_glob(sb_str_t glob, sb_str_t name);
+
+/* May a viewer do it?  What is not only read, and what a read could do more
+ * with (user ports, vaults), is for operators. */
+bool sb_op_viewer(const sb_op_t *op);
 
 typedef struct {
     const sb_op_t  *op;

@@ -19,6 +19,7 @@
 #define O   SB_OPF_OFF
 #define A   SB_OPF_ANSWER
 #define X   SB_OPF_UNKNOWN
+#define R   SB_OPF_OPERATOR
 
 
 const sb_op_t  sb_op_table[SB_OP_COUNT] = {
@@ -133,13 +134,13 @@ const sb_op_t  sb_op_table[SB_OP_COUNT] = {
     [SB_OP_VAULT_CREATE] = { "vault.create", M|J|A },
     [SB_OP_VAULT_PATCH] = { "vault.patch", M|J|A },
     [SB_OP_VAULT_DELETE] = { "vault.delete", M|J|A },
-    [SB_OP_VAULT_GET] = { "vault.get", A },
+    [SB_OP_VAULT_GET] = { "vault.get", A|R },
     [SB_OP_EGRESS_UNKNOWN] = { "egress.unknown", M|X },
 
     /* user ports */
 
-    [SB_OP_PROXY_HTTP] = { "proxy.http", M|L },
-    [SB_OP_PROXY_HTTP_READ] = { "proxy.http", L },
+    [SB_OP_PROXY_HTTP] = { "proxy.http", M|L|R },
+    [SB_OP_PROXY_HTTP_READ] = { "proxy.http", L|R },
     [SB_OP_PROXY_WS] = { "proxy.ws", M|L|U },
 };
 

@@ -1,6 +1,7 @@
 #include "token.h"
 #include "digest.h"
 #include "id.h"
+#include "operation.h"
 #include "utf8.h"
 
 #include <stdlib.h>
@@ -163,7 +164,10 @@ sb_token_line(sb_buf_t *out, const sb_token_t *token, uint64_t now_us)
     if (!sb_token_id(sb_str(token->id, strlen(token->id)))
         || (unsigned) token->role > SB_ROLE_ADMIN
         || (actor.len && !sb_token_name(actor))
-        || (type.len && !sb_token_type(type)))
+        || (type.len && !sb_token_type(type))
+        || (token->sandboxes[0]
+            && !sb_token_globs(sb_str(token->sandboxes,
+                                      strlen(token->sandboxes)))))
     {
         return SB_ERROR;
     }
@@ -172,11 +176,13 @@ sb_token_line(sb_buf_t *out, const sb_token_t *token, uint64_t now_us)
     sb_time_text(time, now_us);
     len = out->len;
 
-    rc = sb_buf_printf(out, "%s %s role=%s%s%s%s%s%s created=%s",
+    rc = sb_buf_printf(out, "%s %s role=%s%s%s%s%s%s%s%s created=%s",
                        token->id, hash, sb_token_roles[token->role],
                        actor.len ? " actor=" : "", token->actor,
                        type.len ? " type=" : "", token->type,
-                       token->states_actors ? " states-actors" : "", time);
+                       token->states_actors ? " states-actors" : "",
+                       token->sandboxes[0] ? " sandboxes=" : "",
+                       token->sandboxes, time);
 
     if (rc == SB_OK && token->expires_us) {
         sb_time_text(time, token->expires_us);
@@ -294,7 +300,8 @@ sb_token_word(sb_token_t *token, sb_str_t word, unsigned *seen)
 {
     static const sb_str_t  names[] = {
         { "states-actors", 13 }, { "role=", 5 }, { "actor=", 6 },
-        { "type=", 5 }, { "created=", 8 }, { "expires=", 8 }
+        { "type=", 5 }, { "created=", 8 }, { "expires=", 8 },
+        { "sandboxes=", 10 }
     };
 
     size_t    k, role;
@@ -311,7 +318,7 @@ sb_token_word(sb_token_t *token, sb_str_t word, unsigned *seen)
 
     if (k == sizeof(names) / sizeof(names[0])) {
         return "a word is none of role=, actor=, type=, states-actors, "
-               "created=, expires=";
+               "sandboxes=, created=, expires=";
     }
 
     if (*seen & 1u << k) {
@@ -363,6 +370,15 @@ sb_token_word(sb_token_t *token, sb_str_t word, unsigned *seen)
                    "2026-11-29T09:00:00Z";
         }
 
+        return NULL;
+
+    case 6:
+        if (!sb_token_globs(word)) {
+            return "sandboxes= is not followed by ids such as build-*, "
+                   "separated by commas";
+        }
+
+        memcpy(token->sandboxes, word.data, word.len);
         return NULL;
 
     default:
@@ -462,6 +478,63 @@ sb_token_type(sb_str_t type)
     }
 
     return true;
+}
+
+
+bool
+sb_token_globs(sb_str_t globs)
+{
+    char  c;
+
+    if (globs.len == 0 || globs.len > SB_TOKEN_GLOBS_MAX) {
+        return false;
+    }
+
+    for (size_t i = 0; i < globs.len; i++) {
+        c = globs.data[i];
+
+        if (c == ',') {
+            /* an empty one would be for what has no sandbox */
+
+            if (i == 0 || i + 1 == globs.len || globs.data[i - 1] == ',') {
+                return false;
+            }
+
+        } else if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+                     || (c >= '0' && c <= '9') || c == '.' || c == '_'
+                     || c == '-' || c == '*'))
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+bool
+sb_token_allows(const sb_token_t *token, sb_str_t sandbox)
+{
+    size_t       n;
+    const char  *p;
+
+    if (token->sandboxes[0] == '\0') {
+        return true;
+    }
+
+    if (sandbox.len == 0) {
+        return false;
+    }
+
+    for (p = token->sandboxes; *p; p += n + (p[n] == ',')) {
+        n = strcspn(p, ",");
+
+        if (sb_op_glob(sb_str(p, n), sandbox)) {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 

@@ -5,8 +5,9 @@
  * The file is text, one token a line, "#" begins a comment line:
  *
  *   ID SHA256HEX [role=viewer|operator|admin] [actor=NAME] [type=user|agent|..]
- *      [states-actors] [created=TIME] [expires=TIME]
+ *      [states-actors] [sandboxes=GLOB,GLOB...] [created=TIME] [expires=TIME]
  *
+ * sandboxes= names the sandboxes that it is for, by id; only "*" is special.
  * Without role= it is the viewer's.  NAME holds no blank.  No word and no id
  * may stand twice; created= is for people.
  *
@@ -23,6 +24,7 @@
 #define SB_TOKEN_ID_MAX    32
 #define SB_TOKEN_NAME_MAX  128
 #define SB_TOKEN_TEXT_MAX  128
+#define SB_TOKEN_GLOBS_MAX 255
 #define SB_TOKENS_MAX      4096
 
 typedef enum {
@@ -38,6 +40,7 @@ typedef struct {
     bool       states_actors;
     char       actor[SB_TOKEN_NAME_MAX + 1];    /* may be empty */
     char       type[33];                        /* may be empty */
+    char       sandboxes[SB_TOKEN_GLOBS_MAX + 1];   /* empty: all */
     uint64_t   expires_us;                      /* 0: never */
 } sb_token_t;
 
@@ -70,6 +73,14 @@ const sb_token_t *sb_token_check(const sb_tokens_t *t, sb_str_t text,
 /* The row with an id, or NULL when there is none or it is expired. */
 const sb_token_t *sb_token_find(const sb_tokens_t *t, sb_str_t id,
     uint64_t now_us);
+
+/* Is it for a sandbox?  A token that is not for all is for nothing without a
+ * sandbox (an empty id) either. */
+bool sb_token_allows(const sb_token_t *token, sb_str_t sandbox);
+
+/* Is it a list of globs as in sandboxes=: 1 to SB_TOKEN_GLOBS_MAX letters,
+ * digits, ".", "_", "-" and "*", by commas? */
+bool sb_token_globs(sb_str_t globs);
 
 /*
  * Endpoint tokens (design 6): handed out in rewritten endpoint answers, bound

@@ -184,6 +184,7 @@ typedef struct {
     ngx_http_sandbox_ingress_t   *ingress;
     ngx_uint_t                    endpoints;
     ngx_array_t                  *allow;        /* of ngx_cidr_t */
+    ngx_array_t                  *peers;        /* of ngx_cidr_t: trusted */
     ngx_array_t                  *record;       /* ngx_http_sandbox_record_t */
     u_char                       *modes;        /* by sb_op_index() */
     off_t                         capture_limit;
@@ -322,6 +323,7 @@ typedef struct {
     unsigned                      checked:1;    /* credentials looked at */
     unsigned                      upstream_timedout:1;  /* by our own limit */
     unsigned                      authenticated:1;
+    unsigned                      trusted:1;    /* the peer says who acts */
     unsigned                      identity_bad:1;
     unsigned                      restored_bad:1;
     unsigned                      admitted:1;   /* what needs no body is judged */
@@ -384,8 +386,17 @@ void ngx_http_sandbox_authenticate(ngx_http_request_t *r,
 ngx_int_t ngx_http_sandbox_credential(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, const sb_tokens_t *tokens, ngx_str_t *value);
 ngx_int_t ngx_http_sandbox_host_allowed(ngx_http_request_t *r);
+/* Is the other end of the connection in sandbox_trusted_peer? */
+ngx_uint_t ngx_http_sandbox_trusted(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_identify(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+/* ngx_http_sandbox_role.c */
+/* What the credential of an operation may not do, as a sentence; NULL: it may.
+ */
+const char *ngx_http_sandbox_role_fault(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+
+/* ngx_http_sandbox_headers.c */
 ngx_int_t ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 /* Takes out of the answer what upstream has meant for this hop only. */

@@ -10,6 +10,7 @@ static ngx_int_t ngx_http_sandbox_api_handler(ngx_http_request_t *r);
 static void ngx_http_sandbox_api_cleanup(void *data);
 static ngx_int_t ngx_http_sandbox_api_who(ngx_http_request_t *r,
     ngx_http_sandbox_api_t *a);
+static sb_str_t ngx_http_sandbox_api_sandbox(ngx_str_t *path);
 static ngx_uint_t ngx_http_sandbox_api_match(const char *pattern,
     ngx_str_t *path, ngx_str_t *args);
 static ngx_http_sandbox_api_route_t *ngx_http_sandbox_api_find(
@@ -171,6 +172,16 @@ ngx_http_sandbox_api_handler(ngx_http_request_t *r)
                                              "operator.");
     }
 
+    if (a->token && !(route->flags & NGX_HTTP_SANDBOX_API_PUBLIC)
+        && !sb_token_allows(a->token, ngx_http_sandbox_api_sandbox(&a->path)))
+    {
+        return ngx_http_sandbox_api_refuse(r, NGX_HTTP_FORBIDDEN,
+                                           "GATEWAY_FORBIDDEN",
+                                           "The token is for certain sandboxes "
+                                           "only: ask for what is below "
+                                           "sandboxes/{id}/ of one of these.");
+    }
+
     a->route = route;
 
     return ngx_http_sandbox_api_body(r, a);
@@ -261,6 +272,28 @@ ngx_http_sandbox_api_who(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
     a->identity = ctx->identity;
 
     return NGX_OK;
+}
+
+
+/* The sandbox that a path is about: "sandboxes/{id}/...". */
+
+static sb_str_t
+ngx_http_sandbox_api_sandbox(ngx_str_t *path)
+{
+    size_t  n;
+
+    n = sizeof("sandboxes/") - 1;
+
+    if (path->len <= n || ngx_strncmp(path->data, "sandboxes/", n) != 0) {
+        return sb_str("", 0);
+    }
+
+    while (n < path->len && path->data[n] != '/') {
+        n++;
+    }
+
+    return sb_str(path->data + sizeof("sandboxes/") - 1,
+                  n - (sizeof("sandboxes/") - 1));
 }
 
 

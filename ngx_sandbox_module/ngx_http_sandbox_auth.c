@@ -93,18 +93,19 @@ ngx_int_t
 ngx_http_sandbox_host_allowed(ngx_http_request_t *r)
 {
     ngx_str_t                    *host, *hosts, public;
-    ngx_uint_t                    i;
+    ngx_uint_t                    i, below;
     ngx_http_sandbox_loc_conf_t  *lcf;
 
     host = &r->headers_in.server;
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    below = ngx_http_sandbox_ingress_host(r);
 
     if (host->len == 0 || ngx_http_sandbox_loopback(host)
-        || ngx_http_sandbox_ingress_host(r))
+        || (below && !lcf->api))
     {
         return NGX_OK;
     }
-
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
     if (lcf->public.len) {
         public = lcf->public;
@@ -132,7 +133,10 @@ ngx_http_sandbox_host_allowed(ngx_http_request_t *r)
     }
 
     if (lcf->hosts == NULL) {
-        return ngx_http_sandbox_server_name(r, host) ? NGX_OK : NGX_DECLINED;
+        /* a name below an ingress is a sandbox's, never the console's */
+
+        return !below && ngx_http_sandbox_server_name(r, host) ? NGX_OK
+                                                               : NGX_DECLINED;
     }
 
     hosts = lcf->hosts->elts;
@@ -262,7 +266,7 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 {
     u_char                       *p;
     uint8_t                       parsed[16];
-    ngx_str_t                    *to, value, token_id, trace;
+    ngx_str_t                    *to, value, token_id, trace, user;
     ngx_uint_t                    i, n, twin, may_state, seen, stated;
     ngx_list_part_t              *part;
     ngx_table_elt_t              *h;
@@ -270,9 +274,12 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
-    may_state = ctx->token && ctx->token->states_actors
-                && !ctx->port_listener;
+    ctx->trusted = ngx_http_sandbox_trusted(r);
+    may_state = !ctx->port_listener
+                && (ctx->trusted
+                    || (ctx->token && ctx->token->states_actors));
     stated = 0;
+    ngx_str_null(&user);
     seen = 0;
     ngx_str_null(&trace);
 
@@ -296,13 +303,14 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
             continue;
         }
 
-        if (n < NGX_HTTP_SANDBOX_H_ACTOR_TYPE
-            || n > NGX_HTTP_SANDBOX_H_TRACEPARENT)
+        if (n != NGX_HTTP_SANDBOX_H_OSB_USER
+            && (n < NGX_HTTP_SANDBOX_H_ACTOR_TYPE
+                || n > NGX_HTTP_SANDBOX_H_TRACEPARENT))
         {
             continue;
         }
 
-        if (twin) {
+        if (twin || (n == NGX_HTTP_SANDBOX_H_OSB_USER && !ctx->trusted)) {
             ngx_http_sandbox_kill(&h[i]);
             continue;
         }
@@ -348,6 +356,10 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
             continue;
 
+        case NGX_HTTP_SANDBOX_H_OSB_USER:
+            to = &user;
+            break;
+
         case NGX_HTTP_SANDBOX_H_THREAD:
             to = &ctx->thread;
             break;
@@ -369,6 +381,15 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         }
 
         *to = value;
+    }
+
+    if (user.len && ctx->actor_id.len == 0 && may_state) {
+        ctx->actor_id = user;
+        stated = 1;
+
+        if (ctx->actor_type.len == 0) {
+            ngx_str_set(&ctx->actor_type, "user");
+        }
     }
 
     if (ngx_http_sandbox_stated(r, lcf->actor_type, &ctx->actor_type)
@@ -464,6 +485,18 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     ctx->identity.len = p - ctx->identity.data;
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_sandbox_trusted(ngx_http_request_t *r)
+{
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    return lcf->peers
+           && ngx_cidr_match(r->connection->sockaddr, lcf->peers) == NGX_OK;
 }
 
 

@@ -391,21 +391,24 @@ ngx_http_sandbox_conf_tokens(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* sandbox_endpoint_allow CIDR... */
+/* sandbox_endpoint_allow, sandbox_trusted_peer CIDR... */
 
 char *
 ngx_http_sandbox_conf_allow(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_sandbox_loc_conf_t  *lcf = conf;
+    char  *p = conf;
 
-    ngx_int_t    rc;
-    ngx_str_t   *value;
-    ngx_uint_t   i;
-    ngx_cidr_t  *cidr;
+    ngx_int_t      rc;
+    ngx_str_t     *value;
+    ngx_uint_t     i;
+    ngx_cidr_t    *cidr;
+    ngx_array_t  **list;
 
-    if (lcf->allow == NGX_CONF_UNSET_PTR) {
-        lcf->allow = ngx_array_create(cf->pool, 4, sizeof(ngx_cidr_t));
-        if (lcf->allow == NULL) {
+    list = (ngx_array_t **) (p + cmd->offset);
+
+    if (*list == NGX_CONF_UNSET_PTR) {
+        *list = ngx_array_create(cf->pool, 4, sizeof(ngx_cidr_t));
+        if (*list == NULL) {
             return NGX_CONF_ERROR;
         }
     }
@@ -414,7 +417,7 @@ ngx_http_sandbox_conf_allow(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 1; i < cf->args->nelts; i++) {
 
-        cidr = ngx_array_push(lcf->allow);
+        cidr = ngx_array_push(*list);
         if (cidr == NULL) {
             return NGX_CONF_ERROR;
         }
@@ -423,17 +426,15 @@ ngx_http_sandbox_conf_allow(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (rc == NGX_ERROR) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "sandbox_endpoint_allow: "
-                               "\"%V\" is no address range such as "
-                               "10.0.0.0/8", &value[i]);
+                               "%V: \"%V\" is no address range such as "
+                               "10.0.0.0/8", &cmd->name, &value[i]);
             return NGX_CONF_ERROR;
         }
 
         if (rc == NGX_DONE) {
             ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                               "sandbox_endpoint_allow: "
-                               "low address bits of %V are meaningless",
-                               &value[i]);
+                               "%V: low address bits of %V are meaningless",
+                               &cmd->name, &value[i]);
         }
     }
 

@@ -249,8 +249,11 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
                    || n == NGX_HTTP_SANDBOX_H_OSB_TEAM
                    || n == NGX_HTTP_SANDBOX_H_OSB_ROLES)
         {
-            /* upstream would believe them, and no peer is trusted yet */
-            ngx_http_sandbox_kill(&h[i]);
+            /* upstream would believe them */
+
+            if (twin || !ctx->trusted) {
+                ngx_http_sandbox_kill(&h[i]);
+            }
 
         } else if (n == NGX_HTTP_SANDBOX_H_ACCEPT_ENCODING) {
 

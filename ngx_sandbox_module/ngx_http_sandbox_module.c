@@ -315,7 +315,14 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_1MORE,
       ngx_http_sandbox_conf_allow,
       NGX_HTTP_LOC_CONF_OFFSET,
-      0,
+      offsetof(ngx_http_sandbox_loc_conf_t, allow),
+      NULL },
+
+    { ngx_string("sandbox_trusted_peer"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_1MORE,
+      ngx_http_sandbox_conf_allow,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, peers),
       NULL },
 
     { ngx_string("sandbox_record"),
@@ -524,6 +531,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->ingress = NGX_CONF_UNSET_PTR;
     lcf->endpoints = NGX_CONF_UNSET_UINT;
     lcf->allow = NGX_CONF_UNSET_PTR;
+    lcf->peers = NGX_CONF_UNSET_PTR;
     lcf->record = NGX_CONF_UNSET_PTR;
     lcf->capture_limit = NGX_CONF_UNSET;
     lcf->digest = NGX_CONF_UNSET;
@@ -571,6 +579,7 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->endpoints, prev->endpoints,
                               NGX_HTTP_SANDBOX_ENDPOINTS_REWRITE);
     ngx_conf_merge_ptr_value(conf->allow, prev->allow, NULL);
+    ngx_conf_merge_ptr_value(conf->peers, prev->peers, NULL);
     ngx_conf_merge_ptr_value(conf->record, prev->record, NULL);
     ngx_conf_merge_value(conf->digest, prev->digest, 1);
     ngx_conf_merge_uint_value(conf->record_input, prev->record_input,

@@ -571,6 +571,13 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                                        "more than once.", NULL);
     }
 
+    why = ngx_http_sandbox_role_fault(r, ctx);
+
+    if (why) {
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_FORBIDDEN,
+                                       "GATEWAY_FORBIDDEN", why, NULL);
+    }
+
     if (ctx->mode == NGX_HTTP_SANDBOX_STRICT
         && sb_op_index(ctx->op) != SB_OP_SANDBOX_DELETE)
     {

@@ -173,7 +173,7 @@ gw_options_help(void)
     puts("sandbox-gateway: OpenSandbox behind nginx, every operation on"
          " record\n\n"
          "    sandbox-gateway [OPTION]...\n"
-         "    sandbox-gateway token add|list|remove [OPTION]...\n"
+         "    sandbox-gateway token add|list|revoke [OPTION]...\n"
          "    sandbox-gateway policy check [OPTION]...\n");
 
     for (o = gw_table; o < gw_table + GW_NOPTIONS; o++) {

@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -108,6 +110,7 @@ gw_token_hint(const char *path)
     char         lock[GW_PATH_MAX + 16], pid[16];
     size_t       len;
     ssize_t      n;
+    unsigned     n_pid;
     const char  *slash;
 
     slash = strrchr(path, '/');
@@ -127,8 +130,15 @@ gw_token_hint(const char *path)
         pid[n > 0 ? n : 0] = '\0';
         pid[strcspn(pid, "\n")] = '\0';
 
-        gw_note("%s is written; the running gateway counts it after kill"
-                " -HUP %s.", path, pid);
+        if (gw_number(pid, 2, INT_MAX, &n_pid)
+            && kill((pid_t) n_pid, SIGHUP) == 0)
+        {
+            gw_note("%s is written; the running gateway reads it now.", path);
+
+        } else {
+            gw_note("%s is written; the running gateway counts it after kill"
+                    " -HUP %s.", path, pid);
+        }
     }
 
     close(fd);

@@ -26,6 +26,7 @@ typedef struct {
     const char  *role;
     const char  *name;
     const char  *expires;
+    const char  *sandboxes;
     bool         states_actors;
     const char  *what;          /* what stands behind the options */
 } gw_token_args_t;
@@ -35,7 +36,7 @@ static bool gw_token_args(gw_token_args_t *a, int argc, char **argv);
 static bool gw_token_path(char *path, const gw_token_args_t *a, char **envp);
 static int gw_token_add(const gw_token_args_t *a, const char *path);
 static int gw_token_list(const char *path);
-static int gw_token_remove(const gw_token_args_t *a, const char *path);
+static int gw_token_revoke(const gw_token_args_t *a, const char *path);
 static bool gw_token_fill(sb_token_t *t, const gw_token_args_t *a,
     uint64_t now_us);
 static bool gw_token_expires(uint64_t *us, const char *text, uint64_t now_us);
@@ -91,7 +92,7 @@ gw_token_main(int argc, char **argv, char **envp)
     verb = (argc > 1) ? argv[1] : "";
 
     if (strcmp(verb, "add") != 0 && strcmp(verb, "list") != 0
-        && strcmp(verb, "remove") != 0)
+        && strcmp(verb, "revoke") != 0)
     {
         gw_token_usage();
         return strcmp(verb, "--help") == 0 ? GW_EXIT_OK : GW_EXIT_USAGE;
@@ -111,7 +112,7 @@ gw_token_main(int argc, char **argv, char **envp)
         return gw_token_list(path);
     }
 
-    return gw_token_remove(&a, path);
+    return gw_token_revoke(&a, path);
 }
 
 
@@ -136,6 +137,7 @@ gw_token_args(gw_token_args_t *a, int argc, char **argv)
         { "role", &a->role },
         { "name", &a->name },
         { "expires", &a->expires },
+        { "sandboxes", &a->sandboxes },
         { NULL, NULL }
     };
 
@@ -148,7 +150,7 @@ gw_token_args(gw_token_args_t *a, int argc, char **argv)
         }
 
         if (strncmp(arg, "--", 2) != 0) {
-            if (strcmp(argv[0], "remove") == 0 && a->what == NULL) {
+            if (strcmp(argv[0], "revoke") == 0 && a->what == NULL) {
                 a->what = arg;
                 continue;
             }
@@ -341,8 +343,8 @@ gw_token_list(const char *path)
         return GW_EXIT_FAILED;
     }
 
-    printf("%-16s %-9s %-20s %-8s %-13s %s\n", "ID", "ROLE", "ACTOR", "TYPE",
-           "STATES ACTORS", "EXPIRES");
+    printf("%-16s %-9s %-20s %-8s %-13s %-27s %s\n", "ID", "ROLE", "ACTOR",
+           "TYPE", "STATES ACTORS", "EXPIRES", "SANDBOXES");
 
     for (i = 0; i < all.n; i++) {
         strcpy(when, "never");
@@ -351,11 +353,12 @@ gw_token_list(const char *path)
             sb_time_text(when, all.items[i].expires_us);
         }
 
-        printf("%-16s %-9s %-20s %-8s %-13s %s\n", all.items[i].id,
+        printf("%-16s %-9s %-20s %-8s %-13s %-27s %s\n", all.items[i].id,
                roles[all.items[i].role],
                all.items[i].actor[0] ? all.items[i].actor : "-",
                all.items[i].type[0] ? all.items[i].type : "-",
-               all.items[i].states_actors ? "yes" : "no", when);
+               all.items[i].states_actors ? "yes" : "no", when,
+               all.items[i].sandboxes[0] ? all.items[i].sandboxes : "all");
     }
 
     sb_tokens_free(&all);
@@ -368,7 +371,7 @@ gw_token_list(const char *path)
 /* The new content takes the file's place with its owner and mode. */
 
 static int
-gw_token_remove(const gw_token_args_t *a, const char *path)
+gw_token_revoke(const gw_token_args_t *a, const char *path)
 {
     int          fd, rc;
     char        *text, *line, *next;
@@ -377,7 +380,7 @@ gw_token_remove(const gw_token_args_t *a, const char *path)
     sb_tokens_t  all;
 
     if (a->what == NULL) {
-        gw_fail("token remove: name the ID, as token list shows it.");
+        gw_fail("token revoke: name the ID, as token list shows it.");
         return GW_EXIT_USAGE;
     }
 
@@ -411,7 +414,7 @@ gw_token_remove(const gw_token_args_t *a, const char *path)
     }
 
     if (*line == '\0') {
-        gw_fail("token remove: %s holds no token %s.", path, a->what);
+        gw_fail("token revoke: %s holds no token %s.", path, a->what);
         goto done;
     }
 
@@ -491,6 +494,16 @@ gw_token_fill(sb_token_t *t, const gw_token_args_t *a, uint64_t now_us)
         strcpy(t->type, a->type);
     }
 
+    if (a->sandboxes) {
+        if (!sb_token_globs(sb_str(a->sandboxes, strlen(a->sandboxes)))) {
+            return gw_fail("token add: --sandboxes is at most %d letters,"
+                           " digits, \".\", \"_\", \"-\" and \"*\": ids, by"
+                           " commas.", SB_TOKEN_GLOBS_MAX);
+        }
+
+        strcpy(t->sandboxes, a->sandboxes);
+    }
+
     t->states_actors = a->states_actors;
 
     return a->expires == NULL
@@ -567,8 +580,10 @@ gw_token_usage(void)
 {
     puts("sandbox-gateway token add [--data DIR | --tokens FILE] [--name ID]\n"
          "    [--actor NAME] [--type agent|user|...] [--role viewer|"
-         "operator|admin]\n    [--states-actors] [--expires 30d|12h|TIME]\n"
+         "operator|admin]\n    [--states-actors] [--sandboxes GLOB,...]"
+         " [--expires 30d|12h|TIME]\n"
          "        makes a token and prints it once; the file keeps its hash\n"
          "sandbox-gateway token list [--data DIR | --tokens FILE]\n"
-         "sandbox-gateway token remove [--data DIR | --tokens FILE] ID");
+         "sandbox-gateway token revoke [--data DIR | --tokens FILE] ID\n"
+         "        takes it out of the file; what it was used for ends with it");
 }

@@ -155,6 +155,8 @@ my %row = (
         [ 'NAME maybe;', qr/invalid value "maybe"/ ] ] },
     sandbox_endpoint_allow => { good => '10.0.0.0/8 fd00::/8',
         effect => 'endpoints.t', bad => [ [ 'NAME here;', qr/no address range/ ] ] },
+    sandbox_trusted_peer => { good => '10.0.0.0/8 ::1', effect => 'roles.t', bad => [
+        [ 'NAME here;', qr/sandbox_trusted_peer: "here" is no address range/ ] ] },
     sandbox_record => { good => 'file.* best_effort', effect => 'record.t', bad => [
         [ 'NAME file.* sometimes;', qr/must be strict, best_effort or off/ ],
         [ 'NAME fiel.* off;', qr/matches no operation/ ] ] },
@@ -280,6 +282,7 @@ my %set = (
                       's.test only-l.test' ],
     sandbox_endpoints => [ 'rewrite', 'all', 'off' ],
     sandbox_endpoint_allow => [ '127.0.0.0/8', '10.0.0.0/8', '127.0.0.0/8' ],
+    sandbox_trusted_peer => [ '10.0.0.0/8', '127.0.0.1', '10.0.0.0/8 ::1' ],
     sandbox_policy => [ map { "$etc/policy-$_" } 1 .. 3 ],
     sandbox_record => [ 'file.stat off', 'file.stat best_effort', 'file.stat off' ],
     sandbox_capture_limit => [ 1, 2, 0 ],
@@ -516,6 +519,16 @@ my %inherits = (
                               =~ /\.pub/ ? 1 : 0 } 44772, 8080 ],
                       $want[$p->{n} - 1],
                       "$p->{level}: $set{sandbox_endpoints}[$p->{n} - 1]");
+        }
+    },
+
+    sandbox_trusted_peer => sub {
+        for my $p (@places) {
+            $t->up->mark;
+            ask($p, GET => '', headers => [ 'X-OpenSandbox-User: ada' ]);
+            my ($seen) = $t->up->requests(qr{/v1/sandboxes/$p->{box}$});
+            is($seen && $seen->{head} =~ /^X-OpenSandbox-User: ada/mi ? 1 : 0,
+               $p->{n} == 2 ? 1 : 0, "$p->{level}: $set{sandbox_trusted_peer}[$p->{n} - 1]");
         }
     },
 

@@ -257,24 +257,25 @@ my $secret = (split /_/, $token, 3)[2];
 unlike(SandboxTest::read_file($file), qr/\Q$secret\E/, 'and holds no secret');
 
 ($rc, $out, $err) = $g->run(qw(token add --name boss --role=admin
-    --states-actors --expires 2d --tokens), $file);
+    --states-actors --expires 2d --sandboxes), 'b-*,s1', '--tokens', $file);
 like($out, qr/\Asbx_boss_/, 'a token with a chosen id');
 
 ($rc, $out, $err) = $g->run(qw(token list --tokens), $file);
-like($out, qr/^\w+ +operator +ci +agent +no +never$/m, 'listed');
-like($out, qr/^boss +admin +- +- +yes +20\d\d-\S+Z$/m, 'listed');
+like($out, qr/^\w+ +operator +ci +agent +no +never +all$/m, 'listed');
+like($out, qr/^boss +admin +- +- +yes +20\d\d-\S+Z +b-\*,s1$/m, 'listed');
 
 chmod 0640, $file;
-($rc, $out, $err) = $g->run(qw(token remove boss --tokens), $file);
-is($rc, 0, 'removed');
+($rc, $out, $err) = $g->run(qw(token revoke boss --tokens), $file);
+is($rc, 0, 'revoked');
 is((stat $file)[2] & 0777, 0640, 'the mode of the file stays');
 unlike(SandboxTest::read_file($file), qr/^boss/m, 'it is gone');
 
-for ([ qr/holds no token boss/, 1, qw(remove boss) ],
-     [ qr/name the ID/, 2, 'remove' ],
+for ([ qr/holds no token boss/, 1, qw(revoke boss) ],
+     [ qr/name the ID/, 2, 'revoke' ],
      [ qr/--role is viewer/, 2, qw(add --role root) ],
      [ qr/--expires is a span/, 2, qw(add --expires soon) ],
      [ qr/--name is 1 to 32/, 2, qw(add --name A) ],
+     [ qr/--sandboxes is at most/, 2, qw(add --sandboxes a/b) ],
      [ qr/--actor is at most/, 2, 'add', '--actor', 'a b' ],
      [ qr/no option --rol/, 2, qw(add --rol=x) ])
 {

@@ -36,7 +36,8 @@ sub ingress_conf {
         my ($name, $ingress, $upstream) = @{ $form{$_} };
         my $l = $location =~ s/opensandbox/$upstream/r;
         $servers .= "server { $listen server_name $name; access_log off;\n"
-                    . "$common\nsandbox_ingress $ingress;\n$l\n}\n";
+                    . "$common\nsandbox_ingress $ingress;\n$l\n"
+                    . "location /console/api/v1/ { sandbox_console_api; }\n}\n";
     }
 
     my $at = rindex $conf, '}';
@@ -218,6 +219,16 @@ for my $form ('header', 'old header', 'host', 'uri') {
     unlike($seen->{head}, qr/open-sandbox-api-key/i, 'without upstream key');
 }
 
+
+# the console is not served under a sandbox's name
+
+for my $host ('s1-8080.sbx.test', 'x.SBX.test') {
+    is($t->get('/console/api/v1/health', headers => [ "Host: $host" ])->status,
+       421, "no console for $host");
+}
+
+is($t->get('/console/api/v1/health', headers => [ 'Host: uri.test' ])->status,
+   200, 'but for a name of its own');
 
 # an endpoint token opens its sandbox and port here too, and no other
 {

@@ -110,6 +110,7 @@ test_flags(void **state)
           " execd.ping server.health server.docs server.version " },
         { SB_OPF_UNKNOWN,
           " lifecycle.unknown execd.unknown egress.unknown " },
+        { SB_OPF_OPERATOR, " proxy.http vault.get " },
         { SB_OPF_JSON,
           " sandbox.create sandbox.metadata.patch sandbox.renew"
           " snapshot.create pool.create pool.update client.metrics"

@@ -81,6 +81,34 @@ test_file(void **state)
 }
 
 
+/* an empty id is that of what has no sandbox */
+static void
+test_allows(void **state)
+{
+    static const struct {
+        const char  *globs, *sandbox;
+        bool         may;
+    } cases[] = {
+        { "", "", true }, { "", "s1", true },
+        { "s1", "s1", true }, { "s1", "s11", false }, { "s1", "", false },
+        { "*", "s1", true }, { "*", "", false },
+        { "a,build-*", "a", true }, { "a,build-*", "build-7", true },
+        { "a,build-*", "ab", false }, { "a,build-*", "a,build-7", false },
+    };
+
+    sb_token_t  t;
+
+    (void) state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        memset(&t, 0, sizeof(t));
+        strcpy(t.sandboxes, cases[i].globs);
+        assert_int_equal(sb_token_allows(&t, str(cases[i].sandbox)),
+                         cases[i].may);
+    }
+}
+
+
 /* C145: what is misspelt stops the start, it never opens a door */
 static void
 test_file_errors(void **state)
@@ -113,6 +141,12 @@ test_file_errors(void **state)
         { "a " HASH " actor=\xc0\xae", 1 },
         { "a " HASH " actor=two words", 1 },
         { "a " HASH " type=a/b", 1 },
+        { "a " HASH " sandboxes=", 1 },
+        { "a " HASH " sandboxes=a,", 1 },
+        { "a " HASH " sandboxes=,a", 1 },
+        { "a " HASH " sandboxes=a,,b", 1 },
+        { "a " HASH " sandboxes=a/b", 1 },
+        { "a " HASH " sandboxes=a sandboxes=b", 1 },
         { "a " HASH " type=", 1 },
         { "a " HASH " expires=tomorrow", 1 },
         { "a " HASH " expires=1970-01-01T00:00:00Z", 1 },
@@ -592,6 +626,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_file),
+        cmocka_unit_test(test_allows),
         cmocka_unit_test(test_file_errors),
         cmocka_unit_test(test_file_bound),
         cmocka_unit_test(test_line),
