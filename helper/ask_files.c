@@ -8,11 +8,9 @@
 #include "ask_answer.h"
 #include "ask_boxes.h"
 #include "contents.h"
-#include "diff.h"
+#include "files.h"
 #include "frame.h"
-#include "json.h"
 #include "log.h"
-#include "path.h"
 
 #include <stdlib.h>
 
@@ -21,13 +19,7 @@
 #define FILES_DEFAULT  100
 #define FILES_ANSWER   (4u * 1024 * 1024)
 
-static const char *const  files_versions[] = { "before", "after", NULL };
-
-/* Parameters. */
-typedef struct {
-    int64_t  n;                     /* which file of the operation */
-    bool     after;
-} files_want_t;
+static const char *const  files_sides[] = { "before", "after", NULL };
 
 
 /* --- an operation's file -------------------------------------------------- */
@@ -53,11 +45,11 @@ files_param(ask_find_t *s, const ask_param_t *p)
     w = s->own;
 
     if (strcmp(p->name, "n") == 0) {
-        return ask_args_int(&s->args, p, &w->n, 0, 1023);
+        return ask_args_int(&s->args, p, &w->n, 0, FILES_MAX - 1);
     }
 
     if (strcmp(p->name, "version") == 0) {
-        word = ask_args_word(&s->args, p, files_versions);
+        word = ask_args_word(&s->args, p, files_sides);
         w->after = word == 1;
         return word != -1;
     }
@@ -77,173 +69,6 @@ files_failed(ask_question_t *q, const char *dir, int rc)
                  dir, err.message);
 
     return ask_unreadable(q, &err);
-}
-
-
-/* A statement about the file of a question, on its row; NULL without one. */
-static sqlite3_stmt *
-files_row(sqlite3 *db, const char *sql, const char *id, int64_t n, int *rc)
-{
-    sqlite3_stmt  *st;
-
-    *rc = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
-
-    if (*rc != SQLITE_OK) {
-        return NULL;
-    }
-
-    sqlite3_bind_text(st, 1, id, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(st, 2, n);
-
-    *rc = sqlite3_step(st);
-
-    if (*rc != SQLITE_ROW) {
-        (void) sqlite3_finalize(st);
-        return NULL;
-    }
-
-    return st;
-}
-
-
-/* Either content of a file.  *why is set when there is none. */
-static int
-files_content(sqlite3 *db, const char *id, const files_want_t *w,
-    sb_buf_t *out, const char **why)
-{
-    int            rc;
-    char           hash[CONTENTS_HEX + 1];
-    const char    *text;
-    sqlite3_stmt  *st;
-
-    *why = NULL;
-
-    st = files_row(db, w->after
-                   ? "select sha256 from gateway_files where event_id = ?1 and"
-                     " n = ?2"
-                   : "select before_sha256 from gateway_files where event_id ="
-                     " ?1 and n = ?2", id, w->n, &rc);
-
-    if (st == NULL) {
-        *why = "The operation has no such file.";
-        return rc == SQLITE_DONE ? SQLITE_OK : rc;
-    }
-
-    text = (const char *) sqlite3_column_text(st, 0);
-    hash[0] = '\0';
-
-    if (text && strlen(text) == CONTENTS_HEX) {
-        (void) strcpy(hash, text);
-    }
-
-    (void) sqlite3_finalize(st);
-
-    if (hash[0] == '\0') {
-        *why = "What stood in the file then is not known, or there was none.";
-        return SQLITE_OK;
-    }
-
-    rc = contents_get(db, hash, out);
-
-    if (rc == SQLITE_NOTFOUND) {
-        *why = "This content is not kept: it was too large, did not reach the "
-               "recorder, or made room for newer ones.";
-        rc = SQLITE_OK;
-    }
-
-    return rc;
-}
-
-
-/* The difference that is on record, or, of a further file, one that is made. */
-static int
-files_diff(sqlite3 *db, const char *id, const files_want_t *w, sb_buf_t *out,
-    const char **why)
-{
-    int            rc;
-    char          *path;
-    bool           absent;
-    sb_buf_t       text[2];
-    const char    *v;
-    sb_str_t       name;
-    files_want_t   side;
-    sqlite3_stmt  *st;
-
-    *why = NULL;
-
-    if (w->n == 0) {
-        st = files_row(db, "select diff_data from file_operations where"
-                       " event_id = ?1 and ?2 = 0 and diff_data is not null",
-                       id, 0, &rc);
-
-        if (st == NULL) {
-            *why = "There is no difference: the file is no text, or what stood "
-                   "in it before or after is not known.";
-            return rc == SQLITE_DONE ? SQLITE_OK : rc;
-        }
-
-        rc = sb_buf_add(out, sqlite3_column_text(st, 0),
-                        (size_t) sqlite3_column_bytes(st, 0)) == SB_OK
-             ? SQLITE_OK : SQLITE_NOMEM;
-        (void) sqlite3_finalize(st);
-
-        return rc;
-    }
-
-    st = files_row(db, "select path, before from gateway_files where event_id"
-                   " = ?1 and n = ?2", id, w->n, &rc);
-
-    if (st == NULL) {
-        *why = "The operation has no such file.";
-        return rc == SQLITE_DONE ? SQLITE_OK : rc;
-    }
-
-    v = (const char *) sqlite3_column_text(st, 0);
-    path = v ? strdup(v) : NULL;
-    v = (const char *) sqlite3_column_text(st, 1);
-    absent = v && strcmp(v, "absent") == 0;
-    (void) sqlite3_finalize(st);
-
-    memset(text, 0, sizeof(text));
-    text[0].max = SB_CONTENT_MAX;
-    text[1].max = SB_CONTENT_MAX;
-    side.n = w->n;
-    side.after = false;
-    rc = path ? SQLITE_OK : SQLITE_NOMEM;
-
-    if (rc == SQLITE_OK && !absent) {
-        rc = files_content(db, id, &side, &text[0], why);
-    }
-
-    if (rc == SQLITE_OK && *why == NULL) {
-        side.after = true;
-        rc = files_content(db, id, &side, &text[1], why);
-    }
-
-    if (rc == SQLITE_OK && *why == NULL
-        && (!sb_diff_is_text(sb_str(text[0].data, text[0].len))
-            || !sb_diff_is_text(sb_str(text[1].data, text[1].len))))
-    {
-        *why = "There is no difference: the file is no text.";
-    }
-
-    if (rc == SQLITE_OK && *why == NULL) {
-        name = sb_str(path, strlen(path));
-
-        if (sb_diff(out, absent ? sb_str(NULL, 0) : name,
-                    sb_str(text[0].data, text[0].len), name,
-                    sb_str(text[1].data, text[1].len), NULL)
-            == SB_NOMEM)
-        {
-            rc = SQLITE_NOMEM;
-        }
-    }
-
-    free(path);
-    sb_buf_free(&text[0]);
-    sb_buf_free(&text[1]);
-
-    return rc;
 }
 
 
@@ -414,69 +239,19 @@ files_read(ask_question_t *q, files_ask_t *f, bool diff, ask_rc_e *rc)
 }
 
 
-static sb_rc_t
-files_text(sb_buf_t *b, const char *name, sqlite3_stmt *st, int i)
-{
-    sb_rc_t  rc;
-
-    rc = sb_buf_printf(b, ",\"%s\":", name);
-
-    if (rc != SB_OK) {
-        return rc;
-    }
-
-    switch (sqlite3_column_type(st, i)) {
-
-    case SQLITE_NULL:
-        return sb_buf_add_str(b, sb_lit("null"));
-
-    case SQLITE_INTEGER:
-        return sb_buf_printf(b, "%lld",
-                             (long long) sqlite3_column_int64(st, i));
-
-    default:
-        return sb_json_write_str(b, sb_str(sqlite3_column_text(st, i),
-                                           (size_t) sqlite3_column_bytes(st,
-                                                                         i)));
-    }
-}
-
-
 static int
 files_list(sqlite3 *db, const files_ask_t *f, sb_buf_t *b)
 {
-    int            rc, i;
+    int            rc;
     bool           more;
     sb_rc_t        out;
     int64_t        n, seq;
     sqlite3_stmt  *st;
 
-    static const char *const  names[] = {
-        "id", "n", "type", "status", "started_at", "completed_at",
-        "actor_type", "actor_id", "path", "old_path", "size", "sha256",
-        "content", "before", "before_size", "before_sha256", "restored_from"
-    };
-
-    rc = sqlite3_prepare_v2(db, "select r.seq, e.event_id, f.n,"
-            " e.operation_type, e.status, e.occurred_at, e.completed_at,"
-            " e.actor_type, e.actor_id, f.path, f.old_path, f.size, f.sha256,"
-            " f.content, f.before, f.before_size, f.before_sha256,"
-            " case when json_valid(e.request_json) then"
-            " json_extract(e.request_json, '$.restored_from') end,"
-            " exists(select 1 from gateway_contents c where c.sha256 ="
-            " f.sha256)"
-            " from gateway_files f join history_events e on e.event_id ="
-            " f.event_id join gateway_records r on r.event_id = f.event_id"
-            " where (f.path = ?1 or f.old_path = ?1) and r.seq < ?2"
-            " and f.before is not null"
-            " order by r.seq desc, f.n desc limit ?3", -1, &st, NULL);
+    rc = files_versions(db, f->path, f->before, f->limit + 1, false, &st);
     if (rc != SQLITE_OK) {
         return rc;
     }
-
-    sqlite3_bind_text(st, 1, f->path, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(st, 2, f->before);
-    sqlite3_bind_int64(st, 3, f->limit + 1);
 
     out = sb_buf_add_str(b, sb_lit("{\"items\":["));
     seq = 0;
@@ -489,20 +264,14 @@ files_list(sqlite3 *db, const files_ask_t *f, sb_buf_t *b)
             break;
         }
 
-        seq = sqlite3_column_int64(st, 0);
-        out = sb_buf_printf(b, "%s{\"seq\":%lld", n ? "," : "",
-                            (long long) seq);
+        seq = sqlite3_column_int64(st, FILES_SEQ);
 
-        for (i = 0; i < (int) (sizeof(names) / sizeof(names[0]))
-                    && out == SB_OK; i++)
-        {
-            out = files_text(b, names[i], st, i + 1);
+        if (n) {
+            out = sb_buf_add_c(b, ',');
         }
 
         if (out == SB_OK) {
-            out = sb_buf_printf(b, ",\"kept\":%s}",
-                                sqlite3_column_int(st, i + 1) ? "true"
-                                                              : "false");
+            out = files_version_json(b, st);
         }
     }
 
@@ -520,50 +289,6 @@ files_list(sqlite3 *db, const files_ask_t *f, sb_buf_t *b)
     }
 
     return out == SB_OK ? SQLITE_OK : SQLITE_NOMEM;
-}
-
-
-static int
-files_compare(sqlite3 *db, const files_ask_t *f, sb_buf_t *b, const char **why)
-{
-    int       rc, i;
-    sb_buf_t  text[2];
-    sb_str_t  name;
-
-    memset(text, 0, sizeof(text));
-    *why = NULL;
-    rc = SQLITE_OK;
-
-    for (i = 0; i < 2 && rc == SQLITE_OK; i++) {
-        text[i].max = SB_CONTENT_MAX;
-        rc = contents_get(db, f->hash[i], &text[i]);
-    }
-
-    if (rc == SQLITE_NOTFOUND) {
-        *why = "One of these contents is not kept.";
-        rc = SQLITE_OK;
-
-    } else if (rc == SQLITE_OK
-               && (!sb_diff_is_text(sb_str(text[0].data, text[0].len))
-                   || !sb_diff_is_text(sb_str(text[1].data, text[1].len))))
-    {
-        *why = "There is no difference: these are no texts.";
-
-    } else if (rc == SQLITE_OK) {
-        name = sb_str(f->path, strlen(f->path));
-
-        if (sb_diff(b, name, sb_str(text[0].data, text[0].len), name,
-                    sb_str(text[1].data, text[1].len), NULL)
-            == SB_NOMEM)
-        {
-            rc = SQLITE_NOMEM;
-        }
-    }
-
-    sb_buf_free(&text[0]);
-    sb_buf_free(&text[1]);
-
-    return rc;
 }
 
 
@@ -616,7 +341,7 @@ files_path(ask_question_t *q, bool diff)
     b.max = FILES_ANSWER;
     why = NULL;
 
-    rc = diff ? files_compare(reader->db, f, &b, &why)
+    rc = diff ? files_compare(reader->db, f->path, f->hash, &b, &why)
               : files_list(reader->db, f, &b);
     reader_give(api->readers, reader, rc != SQLITE_OK);
 

@@ -52,6 +52,9 @@ int history_list_run(const history_where_t *where, int argc, char **argv);
 int history_show_run(const history_where_t *where, int argc, char **argv);
 int history_output_run(const history_where_t *where, int argc, char **argv);
 int history_cast_run(const history_where_t *where, int argc, char **argv);
+int history_versions_run(const history_where_t *where, int argc, char **argv);
+int history_content_run(const history_where_t *where, int argc, char **argv);
+int history_diff_run(const history_where_t *where, int argc, char **argv);
 int history_tail_run(const history_where_t *where, int argc, char **argv);
 
 /* Parses a command's options and positional arguments; --data and --history

@@ -14,6 +14,9 @@ static const struct {
     { "show", history_show_run },
     { "output", history_output_run },
     { "cast", history_cast_run },
+    { "versions", history_versions_run },
+    { "content", history_content_run },
+    { "diff", history_diff_run },
     { "tail", history_tail_run },
     { "export", history_export_run }
 };

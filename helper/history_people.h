@@ -1,4 +1,4 @@
-/* The commands for people: list, show, output, tail. */
+/* The commands for people: list, show, output, versions, tail and so on. */
 
 #ifndef HISTORY_PEOPLE_H_INCLUDED
 #define HISTORY_PEOPLE_H_INCLUDED
