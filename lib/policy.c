@@ -254,7 +254,7 @@ sb_policy_command(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
 
     if (w->command == NULL) {
         rc = sb_policy_command_read(&w->command, w->request->command,
-                                    w->request->argv, w->request->code);
+                                    w->request->argv, w->request->dark);
         if (rc != SB_OK) {
             return rc;
         }

@@ -49,7 +49,9 @@ typedef struct {
     bool                     has_command;
     sb_str_t                 command;
     bool                     argv;          /* it is a JSON array of words */
-    bool                     code;          /* it is code of another language:
+    bool                     dark;          /* what runs is not all in it (code
+                                               of another language, a terminal,
+                                               an environment with PATH):
                                                counts as unread */
     bool                     has_image;
     sb_str_t                 image;

@@ -1,7 +1,9 @@
 /*
  * Regular expressions over commands.  PCRE2 has a limit for each place where a
- * match may begin, but none for all of them together: long texts are searched
- * in windows, and the time of one check is bounded.
+ * match may begin, but none for all of them together: a text is searched in
+ * windows, between which the clock is looked at.  A window is bounded twice, by
+ * what an expression that runs through the text may take in it, and by what one
+ * that backtracks may: a few milliseconds.
  */
 
 #include "policy_int.h"
@@ -16,16 +18,19 @@
 #include <time.h>
 
 
-#define SB_REGEX_MATCH_LIMIT  100000
+#define SB_REGEX_MATCH_LIMIT  20000             /* of one start */
 #define SB_REGEX_DEPTH_LIMIT  10000
 #define SB_REGEX_HEAP_LIMIT   1024              /* KiB */
 #define SB_REGEX_STEPS        (4 * 1024 * 1024) /* text by starts, at once */
-#define SB_REGEX_TIME         (100 * 1000000L)  /* ns of one check */
+#define SB_REGEX_STARTS       64                /* at once */
+#define SB_REGEX_WINDOWS      4                 /* between looks at the clock */
+#define SB_REGEX_TIME         (20 * 1000000L)   /* ns of one check */
 
 struct sb_policy_regex_s {
     pcre2_code           *code;
     pcre2_match_data     *data;
     pcre2_match_context  *context;
+    bool                  anchored; /* a match begins at the first byte */
 };
 
 struct sb_policy_command_s {
@@ -43,6 +48,7 @@ sb_policy_regex(sb_policy_regex_t **regex, sb_str_t text, char *why,
     size_t size, size_t *offset)
 {
     int                 code;
+    uint32_t            options;
     sb_policy_regex_t  *re;
 
     re = calloc(1, sizeof(sb_policy_regex_t));
@@ -74,6 +80,10 @@ sb_policy_regex(sb_policy_regex_t **regex, sb_str_t text, char *why,
     (void) pcre2_set_match_limit(re->context, SB_REGEX_MATCH_LIMIT);
     (void) pcre2_set_depth_limit(re->context, SB_REGEX_DEPTH_LIMIT);
     (void) pcre2_set_heap_limit(re->context, SB_REGEX_HEAP_LIMIT);
+
+    re->anchored = pcre2_pattern_info(re->code, PCRE2_INFO_ALLOPTIONS, &options)
+                   == 0
+                   && (options & PCRE2_ANCHORED);
 
     *regex = re;
 
@@ -118,12 +128,14 @@ sb_policy_search(sb_policy_command_t *c, const sb_policy_regex_t *re,
     sb_str_t text)
 {
     int     rc;
-    size_t  at = 0, window;
+    size_t  at = 0, window, n;
 
     window = SB_REGEX_STEPS / (text.len + 1) + 1;
+    window = window < SB_REGEX_STARTS ? window : SB_REGEX_STARTS;
 
-    do {
-        if (sb_policy_late(c)) {
+    for (n = 0; at <= text.len; n++) {
+
+        if (n % SB_REGEX_WINDOWS == 0 && sb_policy_late(c)) {
             return SB_RM_UNKNOWN;
         }
 
@@ -141,9 +153,12 @@ sb_policy_search(sb_policy_command_t *c, const sb_policy_regex_t *re,
             return SB_RM_UNKNOWN;
         }
 
-        at += window;
+        if (re->anchored) {
+            break;
+        }
 
-    } while (at <= text.len);
+        at += window;
+    }
 
     return SB_RM_NO;
 }
@@ -214,7 +229,7 @@ sb_policy_argv(sb_policy_command_t *c)
 
 sb_rc_t
 sb_policy_command_read(sb_policy_command_t **command, sb_str_t text,
-    bool argv, bool code)
+    bool argv, bool dark)
 {
     sb_rc_t               rc;
     sb_policy_command_t  *c;
@@ -236,7 +251,7 @@ sb_policy_command_read(sb_policy_command_t **command, sb_str_t text,
     rc = argv ? sb_policy_argv(c) : sb_shell_read(&c->shell, c->text);
 
     /* no shell sees what is behind a NUL as it stands */
-    c->shell.unread |= code
+    c->shell.unread |= dark
                        || memchr(c->text.data, '\0', c->text.len) != NULL;
 
     return rc;
@@ -290,7 +305,10 @@ sb_policy_command_any(sb_policy_command_t *c,
             cmd = &c->shell.commands[k];
 
             text = sb_str(c->shell.out.data + cmd->at, cmd->len);
-            m = sb_policy_search(c, condition->values[i].regex, text);
+
+            if (!sb_eq(text, c->text)) {
+                m = sb_policy_search(c, condition->values[i].regex, text);
+            }
 
             if (m == SB_RM_NO && cmd->base != cmd->at) {
                 text = sb_str(c->shell.out.data + cmd->base,

@@ -118,7 +118,7 @@ void sb_policy_regex_free(sb_policy_regex_t *regex);
 typedef struct sb_policy_command_s  sb_policy_command_t;
 
 sb_rc_t sb_policy_command_read(sb_policy_command_t **command, sb_str_t text,
-    bool argv, bool code);
+    bool argv, bool dark);
 void sb_policy_command_free(sb_policy_command_t *command);
 bool sb_policy_command_unread(const sb_policy_command_t *command);
 

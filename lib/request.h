@@ -25,6 +25,8 @@ typedef struct {
     sb_str_t            command;    /* command or code, also that of a new
                                        terminal; empty when none */
     bool                argv;       /* it is the JSON text of an array */
+    bool                env_runs;   /* names in its environment have a shell run
+                                       more than the command says */
     bool                has_command;    /* it has a row of its own */
     sb_str_t            cwd;
     int64_t             timeout_ms; /* -1: none */

@@ -117,6 +117,7 @@ typedef struct {
                                            ours */
     ngx_array_t      *peers;            /* of ngx_http_sandbox_peer_t */
     ngx_array_t      *secrets;          /* of sb_secret_set_t, all locations */
+    ngx_array_t      *policies;         /* of ngx_http_sandbox_policed_t */
 
     ngx_http_sandbox_port_listen_t
                      *port_listen;      /* sandbox_port_listen */

@@ -120,5 +120,11 @@ void ngx_http_sandbox_api_unqueue(ngx_http_sandbox_api_t *a);
 ngx_int_t ngx_http_sandbox_api_metrics(ngx_http_request_t *r,
     ngx_http_sandbox_api_t *a);
 
+/* ngx_http_sandbox_policy_api.c */
+ngx_int_t ngx_http_sandbox_policy_api(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a);
+ngx_int_t ngx_http_sandbox_policy_check_api(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a);
+
 
 #endif /* _NGX_HTTP_SANDBOX_API_H_INCLUDED_ */

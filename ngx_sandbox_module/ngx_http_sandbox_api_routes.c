@@ -23,6 +23,12 @@ ngx_http_sandbox_api_route_t  ngx_http_sandbox_api_routes[] = {
     { "POST", "sandboxes/{id}/ports/{port}", SB_ROLE_OPERATOR, 0,
       ngx_http_sandbox_port_api },
 
+    { "GET", "policy", SB_ROLE_ADMIN, 0,
+      ngx_http_sandbox_policy_api },
+
+    { "POST", "policy/check", SB_ROLE_ADMIN, 0,
+      ngx_http_sandbox_policy_check_api },
+
     /* what is not above: the helper's table says what there is */
     { "*", "**", SB_ROLE_VIEWER, 0,
       ngx_http_sandbox_api_ask },

@@ -8,6 +8,7 @@
 
 #include "ngx_http_sandbox_api.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_secret.h"
 
 
@@ -697,6 +698,10 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (server->within == NULL) {
         clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
         server->within = clcf->loc_conf;
+    }
+
+    if (ngx_http_sandbox_policy_known(cf, mcf, conf->policy) != NGX_OK) {
+        return NGX_CONF_ERROR;
     }
 
     mcf->locations++;

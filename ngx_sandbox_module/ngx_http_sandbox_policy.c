@@ -218,6 +218,7 @@ ngx_http_sandbox_policy_early(ngx_http_request_t *r,
     /* sizes and counts only grow */
 
     ngx_http_sandbox_metric_add(POLICY_DENIED, 1);
+    ngx_http_sandbox_metric_refused("GATEWAY_LIMIT_EXCEEDED");
 
     ctx->reason = "denied";
     ngx_str_set(&ctx->error_code, "GATEWAY_LIMIT_EXCEEDED");
@@ -276,9 +277,16 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
         p.has_command = ctx->facts->has_command || ctx->facts->command.len;
         p.command = ctx->facts->command;
         p.argv = ctx->facts->argv;
-        p.code = sb_op_index(ctx->op) == SB_OP_CODE_EXECUTE;
+        p.dark = sb_op_index(ctx->op) == SB_OP_CODE_EXECUTE
+                 || ctx->facts->env_runs;
         p.has_image = ctx->facts->has_image;
         p.image = ctx->facts->image;
+
+        if (sb_op_index(ctx->op) == SB_OP_PTY_OPEN) {
+            /* what will be typed there */
+            p.has_command = true;
+            p.dark = true;
+        }
 
         if (sb_op_index(ctx->op) == SB_OP_SANDBOX_CREATE) {
             pairs = ngx_http_sandbox_policy_metadata(ctx, NULL);
@@ -416,9 +424,7 @@ ngx_http_sandbox_policy_metadata(ngx_http_sandbox_ctx_t *ctx,
 }
 
 
-/* Members of the envelope's details. */
-
-static ngx_int_t
+ngx_int_t
 ngx_http_sandbox_policy_details(ngx_http_request_t *r,
     sb_policy_verdict_t *v, ngx_str_t *details)
 {

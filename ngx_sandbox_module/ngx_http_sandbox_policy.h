@@ -18,6 +18,10 @@ ngx_int_t ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
 ngx_int_t ngx_http_sandbox_policy_early(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
 
+/* Members of the envelope's details: which rule, why. */
+ngx_int_t ngx_http_sandbox_policy_details(ngx_http_request_t *r,
+    sb_policy_verdict_t *v, ngx_str_t *details);
+
 /* What END says of the verdict. */
 void ngx_http_sandbox_policy_put(sb_frame_writer_t *w,
     ngx_http_sandbox_ctx_t *ctx);
@@ -26,6 +30,11 @@ void ngx_http_sandbox_policy_put(sb_frame_writer_t *w,
  * so; empty when nothing was judged. */
 void ngx_http_sandbox_policy_text(ngx_http_sandbox_ctx_t *ctx,
     ngx_str_t *decision, ngx_str_t *rule);
+
+/* ngx_http_sandbox_policy_api.c */
+/* A location with sandbox on has this policy (NULL: none). */
+ngx_int_t ngx_http_sandbox_policy_known(ngx_conf_t *cf,
+    ngx_http_sandbox_main_conf_t *mcf, sb_policy_t *policy);
 
 
 #endif /* _NGX_HTTP_SANDBOX_POLICY_H_INCLUDED_ */

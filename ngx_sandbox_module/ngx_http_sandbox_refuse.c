@@ -6,6 +6,7 @@
 
 #include "ngx_http_sandbox_port.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_policy.h"
 
 
 static ngx_int_t ngx_http_sandbox_envelope(ngx_http_request_t *r,
@@ -124,7 +125,9 @@ ngx_int_t
 ngx_http_sandbox_replace_error(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
+    ngx_str_t                    rule, *details;
     ngx_uint_t                   status;
+    const char                  *message;
     ngx_http_sandbox_special_t  *s;
 
     status = r->headers_out.status;
@@ -148,14 +151,29 @@ ngx_http_sandbox_replace_error(ngx_http_request_t *r,
 
     /* who refused it may have had a closer reason: a literal, as s->code is */
 
+    message = s->message;
+    details = NULL;
+
+    if (ctx->multipart_bad && ctx->multipart
+        && (status == NGX_HTTP_BAD_REQUEST
+            || status == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE))
+    {
+        message = sb_multipart_reason(ctx->multipart);
+
+    } else if (status == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE && !ctx->policed
+               && ctx->verdict && ctx->verdict->limit)
+    {
+        message = ctx->verdict->reason;
+
+        if (ngx_http_sandbox_policy_details(r, ctx->verdict, &rule) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        details = &rule;
+    }
+
     if (ngx_http_sandbox_envelope(r, ctx, (const char *) ctx->error_code.data,
-                                  ctx->multipart_bad && ctx->multipart
-                                  && (status == NGX_HTTP_BAD_REQUEST
-                                      || status
-                                         == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE)
-                                  ? sb_multipart_reason(ctx->multipart)
-                                  : s->message,
-                                  NULL)
+                                  message, details)
         != NGX_OK)
     {
         return NGX_ERROR;

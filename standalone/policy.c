@@ -276,7 +276,7 @@ gw_policy_request(gw_policy_args_t *a, sb_policy_request_t *r)
     if (a->command) {
         r->has_command = true;
         r->command = sb_str(a->command, strlen(a->command));
-        r->code = strcmp(a->operation, "code.execute") == 0;
+        r->dark = strcmp(a->operation, "code.execute") == 0;
     }
 
     if (a->image) {

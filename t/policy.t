@@ -27,7 +27,7 @@ deny many { request_size > 150k; }
 deny set-id { mode 6000; }
 observe tried { command "^make\b"; }
 deny no-rm { command "^rm\b"; actor user agent; reason "Nothing is removed."; }
-deny dark { command unread; role viewer; }
+deny dark { command unread; actor agent/shy; }
 deny images { operation sandbox.create; not image python:*; }
 deny team { operation sandbox.create; not metadata team=red; }
 deny port { port 9000-9099; }
@@ -124,6 +124,28 @@ $r = $t->post("$execd/session/x/run", body => '{"command":"sudo rm x"}');
 is($r->status, 403, '... of a session');
 $r = $t->post("$execd/pty", body => '{"command":"rm x"}');
 is($r->status, 403, '... of a terminal');
+
+# what is run beside the text
+
+my @shy = ('X-Actor-Type: agent', 'X-Actor-Id: shy');
+
+$r = $t->post("$execd/command", body => '{"command":"","argv":["rm","x"]}');
+is($r->status, 403, 'words beside an empty command are judged');
+$up->mark;
+$r = $t->post("$execd/command", body => '{"command":"ls","argv":["rm","x"]}');
+is($r->status, 400, 'a command beside words is refused');
+is($r->json->{code}, 'GATEWAY_AMBIGUOUS_REQUEST', 'as ambiguous');
+is(scalar($up->requests(qr/command/)), 0, 'upstream saw nothing');
+
+for my $name (qw(PATH BASH_ENV LD_PRELOAD ENV)) {
+    $r = $t->post("$execd/command", body => qq({"command":"ls","envs":{"$name":"/x"}}),
+                  headers => [ @shy ]);
+    is($r->status, 403, "$name makes of a command one that is not read");
+    is($r->json->{details}{rule}, 'dark', 'which a rule may deny');
+}
+
+is($t->post("$execd/command", body => '{"command":"ls","envs":{"LANG":"C","PATHX":"/x"}}',
+            headers => [ @shy ])->status, 200, 'other names do not');
 
 
 # --- who and what ---------------------------------------------------------------------
@@ -228,6 +250,9 @@ refused($r, 'many', 'two files over the limit', path => '/workspace/1',
 ($r) = upload([ [ '/workspace/a', 'x' x 12_000_000 ] ]);
 is($r->status, 413, 'a large file is refused');
 is($r->json->{code}, 'GATEWAY_LIMIT_EXCEEDED', 'by the limit');
+is($r->json->{message}, 'Too big.', 'with the reason of the rule');
+is_deeply([ @{ $r->json->{details} }{qw(rule line path)} ], [ 'big', 1, '/workspace/a' ],
+          'and its name');
 is(scalar($up->requests(qr/upload/)), 0, 'upstream saw nothing');
 $e = $t->record($r, sandbox => 's1');
 is($e->{result}{verdict_rule}, 'big', 'the record names the rule');
