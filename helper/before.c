@@ -39,6 +39,7 @@ struct before_job_s {
 struct before_s {
     unsigned         max;
     readers_t       *readers;
+    fetch_t         *fetch;
     int              wake_fd;
 
     CURLM           *multi;
@@ -56,7 +57,7 @@ struct before_s {
 
 
 before_t *
-before_new(unsigned max, readers_t *readers, int wake_fd)
+before_new(unsigned max, readers_t *readers, fetch_t *fetch, int wake_fd)
 {
     before_t  *b;
 
@@ -73,6 +74,7 @@ before_new(unsigned max, readers_t *readers, int wake_fd)
     }
 
     b->max = max;
+    b->fetch = fetch;
     b->readers = readers;
     b->wake_fd = wake_fd;
     b->fresh_last = &b->fresh;
@@ -328,6 +330,14 @@ before_answered(before_t *b, before_job_t *job, CURLcode rc)
     (void) curl_multi_remove_handle(b->multi, job->curl);
     curl_easy_cleanup(job->curl);
     job->curl = NULL;
+
+    if (rc == CURLE_OK && status == 200
+        && fetch_secret(b->fetch, sb_str(job->answer.body.data,
+                                         job->answer.body.len)))
+    {
+        before_finish(b, job, 0, "it holds a credential");
+        return;
+    }
 
     if (rc == CURLE_OK && status == 200) {
         before_finish(b, job, 200, NULL);

@@ -8,6 +8,7 @@
 #ifndef BEFORE_H_INCLUDED
 #define BEFORE_H_INCLUDED
 
+#include "fetch.h"
 #include "frame.h"
 #include "reader.h"
 
@@ -32,9 +33,11 @@ typedef struct {
 } before_answer_t;
 
 /* At most `max` at once.  `readers` may be NULL: then the history is not asked.
+ * `fetch`, which may be NULL, knows the key that no content may hold.
  * `wake_fd` is an eventfd that is written when answers are ready.  NULL without
  * memory. */
-before_t *before_new(unsigned max, readers_t *readers, int wake_fd);
+before_t *before_new(unsigned max, readers_t *readers, fetch_t *fetch,
+    int wake_fd);
 bool before_start(before_t *b);
 void before_stop(before_t *b);
 

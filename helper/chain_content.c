@@ -701,22 +701,18 @@ void
 chain_hash(uint8_t hash[CHAIN_HASH], const uint8_t before[CHAIN_HASH],
     int64_t seq, chain_kind_e kind, sb_str_t json)
 {
-    int           i;
-    uint8_t       number[8];
-    sb_sha256_t  *h;
+    int       i;
+    uint8_t   number[8];
+    sb_str_t  parts[4];
 
     for (i = 0; i < 8; i++) {
         number[i] = (uint8_t) ((uint64_t) seq >> (56 - 8 * i));
     }
 
-    h = sb_sha256_new();
-    if (h == NULL) {
-        abort();
-    }
+    parts[0] = sb_str(before, CHAIN_HASH);
+    parts[1] = sb_str(number, sizeof(number));
+    parts[2] = sb_str(chain_kinds[kind], strlen(chain_kinds[kind]));
+    parts[3] = json;
 
-    sb_sha256_add(h, before, CHAIN_HASH);
-    sb_sha256_add(h, number, 8);
-    sb_sha256_add(h, chain_kinds[kind], strlen(chain_kinds[kind]));
-    sb_sha256_add(h, json.data, json.len);
-    sb_sha256_final(h, hash);
+    sb_sha256_parts(hash, parts, 4);
 }

@@ -1,6 +1,7 @@
 #include "fetch.h"
 
 #include "log.h"
+#include "secret.h"
 #include "stats.h"
 
 #include <curl/curl.h>
@@ -154,6 +155,23 @@ fetch_key(fetch_t *f, char *dst, size_t size)
     dst[n] = '\0';
 
     return n != 0 && fetch_clean(dst, (size_t) n);
+}
+
+
+bool
+fetch_secret(fetch_t *f, sb_str_t text)
+{
+    bool  found;
+    char  key[FETCH_KEY_MAX];
+
+    if (f == NULL || !fetch_key(f, key, sizeof(key))) {
+        key[0] = '\0';
+    }
+
+    found = sb_secrets_like(sb_str(key, strlen(key)), text);
+    explicit_bzero(key, sizeof(key));
+
+    return found;
 }
 
 

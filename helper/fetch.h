@@ -49,4 +49,8 @@ void fetch_drop(fetch_t *f, fetch_job_t *job);
 sb_rc_t fetch_wait(fetch_t *f, sb_str_t target, unsigned wait_ms,
     fetch_answer_t *a);
 
+/* Does a text hold upstream's key, or what has the form of a token?  f may be
+ * NULL; any thread. */
+bool fetch_secret(fetch_t *f, sb_str_t text);
+
 #endif /* FETCH_H_INCLUDED */

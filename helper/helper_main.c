@@ -354,7 +354,7 @@ helper_run(helper_t *h)
         h->server.live = h->api.live;
 
         h->before = before_new(h->options.fetches, h->api.readers,
-                               h->server.before_fd);
+                               h->fetch, h->server.before_fd);
 
         if (h->before == NULL || !before_start(h->before)) {
             return helper_fail("cannot start a thread");

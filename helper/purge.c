@@ -391,6 +391,68 @@ purge_events(store_db_t *db, const int64_t *seqs, size_t n,
 }
 
 
+/* The chain has accounted for them when they were moved.  What the journal may
+ * say again has to be known, and the highest number tells the next one. */
+#define PURGE_MOVED_SQL(which)                                               \
+    "delete from gateway_records where seq in (select seq from"              \
+    " gateway_records where moved_to is not null and " which                 \
+    " and cursor <= ?1 and seq < (select max(seq) from gateway_records)"     \
+    " order by seq limit ?2)"
+
+static const char  purge_moved_old[] = PURGE_MOVED_SQL("event_id < ?3");
+static const char  purge_moved_first[] =
+    PURGE_MOVED_SQL("seq < (select min(seq) from gateway_records where"
+                    " moved_to is null)");
+
+
+int
+purge_moved(store_db_t *db, const purge_rule_t *r, unsigned *n)
+{
+    int            rc;
+    char           before[SB_UUID_LEN + 1];
+    uint8_t        id[16];
+    unsigned       i;
+    uint64_t       ms;
+    sqlite3_stmt  *st;
+
+    *n = 0;
+
+    /* the ids of our events begin with their time */
+    memset(id, 0, sizeof(id));
+    ms = r->before_us / 1000;
+
+    for (i = 0; i < 6; i++) {
+        id[i] = (uint8_t) (ms >> (40 - 8 * i));
+    }
+
+    sb_uuid_text(before, id);
+
+    rows_try(rc, sqlite3_prepare_v2(db->db, r->before_us ? purge_moved_old
+                                                         : purge_moved_first,
+                                    -1, &st, NULL));
+
+    sqlite3_bind_int64(st, 1, r->floor > INT64_MAX ? INT64_MAX
+                                                   : (int64_t) r->floor);
+    sqlite3_bind_int(st, 2, PURGE_MOVED);
+
+    if (r->before_us) {
+        sqlite3_bind_text(st, 3, before, -1, SQLITE_STATIC);
+    }
+
+    rc = store_begin(db);
+
+    if (rc == SQLITE_OK) {
+        rc = store_run(st);
+        *n = rc == SQLITE_OK ? (unsigned) sqlite3_changes(db->db) : 0;
+        rc = rc == SQLITE_OK ? store_commit(db, 0) : (store_rollback(db), rc);
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc;
+}
+
+
 /* --- choosing -------------------------------------------------------------- */
 
 typedef struct {

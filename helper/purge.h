@@ -13,6 +13,7 @@
 #define PURGE_EVENTS  200           /* of one step, at most */
 #define PURGE_BYTES   (1024 * 1024) /* ... and about that much output */
 #define PURGE_VISIT   4000          /* rows looked at in one step */
+#define PURGE_MOVED   1000          /* numbers of moved events in one step */
 
 /* Which records may go. */
 typedef struct {
@@ -53,6 +54,14 @@ int purge_step(store_db_t *db, const purge_rule_t *r, purge_done_t *d);
  */
 int purge_events(store_db_t *db, const int64_t *seqs, size_t n,
     const purge_rule_t *r, purge_done_t *d);
+
+/*
+ * Deletes numbers of events that were moved into another file, PURGE_MOVED at
+ * most, in a transaction of its own: those of events that began before
+ * before_us, or, with a rule that has none, in front of all that is still
+ * there.  *n: how many.
+ */
+int purge_moved(store_db_t *db, const purge_rule_t *r, unsigned *n);
 
 /* Ends the tombstone of a run, if there is one that has not ended. */
 int purge_end(store_db_t *db, uint64_t now_us);

@@ -321,7 +321,10 @@ retain_purge(retain_t *r, retain_file_t *f, store_db_t *db,
 {
     int           rc;
     uint64_t      before;
+    unsigned      moved;
     purge_done_t  d;
+
+    moved = 0;
 
     rc = purge_protection(db, rule->now_us, facts->days, &rule->is_protected,
                           &rule->protected_seq);
@@ -333,6 +336,12 @@ retain_purge(retain_t *r, retain_file_t *f, store_db_t *db,
         /* there may be room for less */
         rule->events = 1;
         rc = purge_step(db, rule, &d);
+    }
+
+    if (rc == SQLITE_OK && (rule->before_us == 0 || !d.more)
+        && strcmp(f->dir, SCHEMA_GATEWAY) == 0)
+    {
+        rc = purge_moved(db, rule, &moved);
     }
 
     if (rc != SQLITE_OK) {
@@ -362,7 +371,7 @@ retain_purge(retain_t *r, retain_file_t *f, store_db_t *db,
         f->oldest_us = d.newest_us;
     }
 
-    if (!d.more) {
+    if (!d.more && moved < PURGE_MOVED) {
         retain_run_end(r, f, facts, rule, &d);
     }
 

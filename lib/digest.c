@@ -75,12 +75,21 @@ sb_sha256_free(sb_sha256_t *h)
 void
 sb_sha256(uint8_t out[32], sb_str_t data)
 {
+    sb_sha256_parts(out, &data, 1);
+}
+
+
+void
+sb_sha256_parts(uint8_t out[32], const sb_str_t *parts, size_t n)
+{
     SHA256_CTX  ctx;
 
     (void) SHA256_Init(&ctx);
 
-    if (data.len) {
-        (void) SHA256_Update(&ctx, data.data, data.len);
+    for (size_t i = 0; i < n; i++) {
+        if (parts[i].len) {
+            (void) SHA256_Update(&ctx, parts[i].data, parts[i].len);
+        }
     }
 
     (void) SHA256_Final(out, &ctx);

@@ -14,8 +14,9 @@ void sb_sha256_add(sb_sha256_t *h, const void *p, size_t n);
 void sb_sha256_final(sb_sha256_t *h, uint8_t out[32]);
 void sb_sha256_free(sb_sha256_t *h);
 
-/* One shot; they cannot fail. */
+/* One shot; they cannot fail.  parts: of n texts, one behind the other. */
 void sb_sha256(uint8_t out[32], sb_str_t data);
+void sb_sha256_parts(uint8_t out[32], const sb_str_t *parts, size_t n);
 void sb_hmac_sha256(uint8_t out[32], sb_str_t key, sb_str_t data);
 
 /* CRC-32C (Castagnoli), the journal's checksum.  crc is 0 at first. */

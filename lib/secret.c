@@ -311,6 +311,51 @@ sb_secrets_mask(const sb_secrets_t *s, char *p, size_t n, uint64_t now_us)
 }
 
 
+bool
+sb_secrets_like(sb_str_t key, sb_str_t text)
+{
+    char        *at, *from = (char *) (uintptr_t) text.data;
+    char        *end = from + text.len;
+    size_t       n;
+    sb_str_t     s;
+    const char  *run = NULL;
+
+    if (text.len == 0) {
+        return false;
+    }
+
+    if (key.len >= SB_SECRET_LEAST && sb_secret_key_next(key, from, end)) {
+        return true;
+    }
+
+    while ((at = sb_secret_next(from, end, text.data)) != NULL) {
+        s = sb_str(at, (size_t) (end - at));
+        from = at + 4;
+
+        if (at[2] == 'x') {
+            n = sb_secret_id(s);
+
+        } else {
+
+            if (run == NULL || run < from) {
+                run = from + sb_secret_run(s, 4, s.len);
+            }
+
+            n = run > from && run < end && *run == '.' ? (size_t) (run - at)
+                                                       : 0;
+        }
+
+        if (n && n < s.len
+            && sb_secret_run(s, n + 1, SB_SECRET_RANDOM) == SB_SECRET_RANDOM)
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
 /* Could s go on as a token? */
 static bool
 sb_secret_begun(const sb_secrets_t *s, sb_str_t text)

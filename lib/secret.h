@@ -44,6 +44,10 @@ typedef struct {
 size_t sb_secrets_mask(const sb_secrets_t *s, char *p, size_t n,
     uint64_t now_us);
 
+/* Does a text hold such a key (which may be empty), or what has the form of a
+ * token or an endpoint token, live or not?  For those who know none. */
+bool sb_secrets_like(sb_str_t key, sb_str_t text);
+
 /* The number of bytes at the end that could be the beginning of one, less than
  * SB_SECRET_MAX. */
 size_t sb_secrets_open(const sb_secrets_t *s, sb_str_t text);

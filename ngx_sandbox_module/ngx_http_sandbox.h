@@ -311,6 +311,11 @@ typedef struct {
     ngx_uint_t                    results_dropped;
     struct ngx_http_sandbox_tail_s
                                  *tails[SB_STREAM_NOTE];    /* by stream */
+    struct ngx_http_sandbox_tail_s
+                                 *content_tail;     /* of the piece before: */
+    ngx_uint_t                    content_kind;
+    size_t                        content_file;
+    uint64_t                      content_end;
     size_t                        redacted;     /* credentials not recorded */
     off_t                         output_dropped;
     off_t                         output_lost;
@@ -527,6 +532,8 @@ void ngx_http_sandbox_content_add(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t kind,
 /* Sends what is kept of this operation; has to follow before the worker does
  * something else. */
 void ngx_http_sandbox_content_flush(ngx_http_sandbox_ctx_t *ctx);
+/* The same, and what was kept back as it might have gone on as a credential. */
+void ngx_http_sandbox_content_done(ngx_http_sandbox_ctx_t *ctx);
 /* What the helper may still read of a file before it was written does not
  * count. */
 void ngx_http_sandbox_content_void(ngx_http_sandbox_ctx_t *ctx, size_t file);

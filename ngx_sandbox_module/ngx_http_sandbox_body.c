@@ -137,7 +137,7 @@ ngx_http_sandbox_body_ready(ngx_http_request_t *r)
                 /* what comes of it is worked out where the text is held */
                 ngx_http_sandbox_content_add(ctx, SB_CONTENT_EDIT, 0, 0,
                                              body.data, body.len);
-                ngx_http_sandbox_content_flush(ctx);
+                ngx_http_sandbox_content_done(ctx);
             }
         }
     }

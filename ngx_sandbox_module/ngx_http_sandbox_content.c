@@ -3,11 +3,14 @@
  * bytes pass.  Uploads and downloads are read by others already; what is kept
  * of each file is its first SB_CONTENT_MAX bytes, and of a longer one the helper
  * keeps nothing.  They take at most half of the queue: what records need comes
- * first.  A hole makes a content unavailable and is told in its record.
+ * first.  A hole makes a content unavailable and is told in its record; so does
+ * a credential in it (ngx_http_sandbox_secret.h): masked it would be another
+ * content, so that nothing of it is kept.
  */
 
 
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_secret.h"
 
 
 /* bytes of one file that came one after another */
@@ -22,7 +25,8 @@ typedef struct {
 } ngx_http_sandbox_content_t;
 
 
-static void ngx_http_sandbox_content_send(void);
+static void ngx_http_sandbox_content_rest(ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_content_send(ngx_uint_t last);
 
 
 static ngx_http_sandbox_content_t  ngx_http_sandbox_content;
@@ -69,15 +73,23 @@ ngx_http_sandbox_content_add(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t kind,
                        || c->offset + c->len != offset
                        || c->len == sizeof(c->piece)))
         {
-            ngx_http_sandbox_content_send();
+            ngx_http_sandbox_content_send(0);
         }
 
         if (c->ctx == NULL) {
+
+            if (ctx->content_file != file || ctx->content_kind != kind
+                || ctx->content_end != offset)
+            {
+                ngx_http_sandbox_content_rest(ctx);
+            }
+
             c->ctx = ctx;
             c->kind = kind;
             c->file = file;
-            c->offset = offset;
-            c->len = 0;
+            c->len = ngx_http_sandbox_secret_begin(ctx, ctx->content_tail,
+                                                   c->piece);
+            c->offset = offset - c->len;
         }
 
         size = ngx_min(n, sizeof(c->piece) - c->len);
@@ -91,10 +103,37 @@ ngx_http_sandbox_content_add(ngx_http_sandbox_ctx_t *ctx, ngx_uint_t kind,
 }
 
 
+/* What was kept back at the end of a piece, when nothing follows on it. */
+
 static void
-ngx_http_sandbox_content_send(void)
+ngx_http_sandbox_content_rest(ngx_http_sandbox_ctx_t *ctx)
 {
-    size_t                       len;
+    ngx_http_sandbox_content_t  *c;
+
+    c = &ngx_http_sandbox_content;
+
+    /* behind the bound it may have gone on */
+
+    if (ctx->content_tail == NULL || ctx->content_tail->len == 0
+        || ctx->content_end == SB_CONTENT_MAX)
+    {
+        return;
+    }
+
+    c->ctx = ctx;
+    c->kind = ctx->content_kind;
+    c->file = ctx->content_file;
+    c->len = ngx_http_sandbox_secret_begin(ctx, ctx->content_tail, c->piece);
+    c->offset = ctx->content_end - c->len;
+
+    ngx_http_sandbox_content_send(1);
+}
+
+
+static void
+ngx_http_sandbox_content_send(ngx_uint_t last)
+{
+    size_t                       len, from, redacted;
     sb_frame_writer_t            w;
     ngx_http_sandbox_ctx_t      *ctx;
     ngx_http_sandbox_content_t  *c;
@@ -107,6 +146,23 @@ ngx_http_sandbox_content_send(void)
         return;
     }
 
+    ctx->content_kind = c->kind;
+    ctx->content_file = c->file;
+    ctx->content_end = c->offset + c->len;
+
+    redacted = ctx->redacted;
+    len = ngx_http_sandbox_secret_end(ctx, &ctx->content_tail, c->piece, c->len,
+                                      last, &from);
+
+    if (ctx->redacted != redacted) {
+        ctx->content_lost = 1;
+        return;
+    }
+
+    if (len == 0) {
+        return;
+    }
+
     sb_frame_begin(&w, ngx_http_sandbox_content_frame,
                    sizeof(ngx_http_sandbox_content_frame), SB_F_CONTENT, 0, 0,
                    ctx->id, sb_now_us());
@@ -116,8 +172,8 @@ ngx_http_sandbox_content_send(void)
         sb_frame_put_u64(&w, SB_T_FILE_KIND, c->kind);
     }
 
-    sb_frame_put_u64(&w, SB_T_FILE_OFFSET, c->offset);
-    sb_frame_put(&w, SB_T_DATA, sb_str(c->piece, c->len));
+    sb_frame_put_u64(&w, SB_T_FILE_OFFSET, c->offset + from);
+    sb_frame_put(&w, SB_T_DATA, sb_str(c->piece + from, len));
 
     len = sb_frame_end(&w);
 
@@ -157,8 +213,19 @@ void
 ngx_http_sandbox_content_flush(ngx_http_sandbox_ctx_t *ctx)
 {
     if (ngx_http_sandbox_content.ctx == ctx) {
-        ngx_http_sandbox_content_send();
+        ngx_http_sandbox_content_send(0);
     }
+}
+
+
+void
+ngx_http_sandbox_content_done(ngx_http_sandbox_ctx_t *ctx)
+{
+    if (ngx_http_sandbox_content.ctx) {
+        ngx_http_sandbox_content_send(ngx_http_sandbox_content.ctx == ctx);
+    }
+
+    ngx_http_sandbox_content_rest(ctx);
 }
 
 

@@ -438,7 +438,7 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         ngx_http_sandbox_lock_end(ctx->lock, ctx->begun);
     }
 
-    ngx_http_sandbox_content_flush(ctx);
+    ngx_http_sandbox_content_done(ctx);
 
     if (ctx->stream) {
         /* also when it was cut: the tail that had come */

@@ -16,6 +16,7 @@ use FakeUpstream;
 use JSON::PP;
 use SandboxTest;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 my $t = SandboxTest->new(location => 'sandbox_endpoints all;')->start;
 my $up = $t->up;
@@ -184,6 +185,39 @@ $t->record($t->post("$execd/command", body => '{"command":"echo a"}',
 ok(index(($up->requests)[-1]{head}, $secret[11]) >= 0, 'upstream has them');
 
 
+# --- contents of files: masked it would be another one, so it is not kept -----------------------
+
+for my $case ([ 'a token', "a\n$ours\n" ], [ 'an endpoint token', $endpoint ],
+              [ 'a key', "key=$key\n" x 3, 3 ])
+{
+    my ($what, $bytes, $n) = @$case;
+    $e = upload([ '/w/f', $bytes ], 4096);
+    is_deeply([ $e->{files}[0]{content}, $e->{result}{redacted} ],
+              [ 'unavailable', $n // 1 ], "$what in a file: not kept, counted");
+    ok(index(($up->requests)[-1]{body}, $bytes) >= 0, 'upstream gets all of it');
+    $e = upload([ '/w/f', $bytes ], 7);
+    is_deeply([ $e->{files}[0]{content}, $e->{result}{redacted} ],
+              [ 'unavailable', $what eq 'a key' ? 1 : $n // 1 ],
+              "$what, a few bytes at a time");
+}
+
+my $like = "sbx_ sbe_ sbx_plain_x " . substr $ours, 0, 30;
+$e = upload([ '/w/a', $like, '/w/b', "sbx_plai" ], 7);
+is_deeply([ map { $_->{content} } @{ $e->{files} } ], [ 'kept', 'kept' ],
+          'what only looks like one is kept');
+is($e->{result}{redacted}, undef, 'and not counted');
+my $versions = '/console/api/v1/operations/';
+is($t->get("$versions$e->{event_id}/content")->content, $like, 'whole');
+
+$up->script("GET $execd/files/download?path=%2Fw%2Fd",
+            FakeUpstream::answer(200, "x $ours\n"));
+$r = $t->get("$execd/files/download?path=%2Fw%2Fd");
+$e = $t->record($r);
+like($r->content, qr/\Q$ours\E/, 'a download passes');
+is_deeply([ $e->{files}[0]{content}, $e->{result}{redacted} ],
+          [ 'unavailable', 1 ], 'and is not kept');
+
+
 # --- what a command calls a credential -----------------------------------------------------------
 
 my $named = qq{curl -H "Authorization: Bearer $secret[16]" -H 'Cookie: a=$secret[17]'}
@@ -254,4 +288,34 @@ sub run {
     my $command = shift;
 
     return $t->post("$execd/command", body => $json->encode({ command => $command }));
+}
+
+
+# An upload in pieces of so many bytes.
+
+sub upload {
+    my ($files, $size) = @_;
+
+    my $text = '';
+    my @rest = @$files;
+
+    while (my ($path, $bytes) = splice @rest, 0, 2) {
+        $text .= qq(--B\r\nContent-Disposition: form-data; name="metadata"; )
+               . qq(filename="m"\r\n\r\n{"path":"$path"}\r\n--B\r\n)
+               . qq(Content-Disposition: form-data; name="file"; filename="f")
+               . qq(\r\n\r\n$bytes\r\n);
+    }
+
+    $text .= "--B--\r\n";
+    my $c = $t->connect;
+    $c->write(join "\r\n", "POST $execd/files/upload HTTP/1.1", 'Host: localhost',
+              $t->credential, 'Content-Length: ' . length $text,
+              'Content-Type: multipart/form-data; boundary=B', '', '');
+
+    while ($text =~ /(.{1,$size})/sg) {
+        $c->write($1);
+        sleep 0.001 if $size < 100;
+    }
+
+    return $t->record($c->response);
 }

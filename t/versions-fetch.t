@@ -112,6 +112,17 @@ is($e->{files}[0]{sha256}, sha256_hex("moved\n"), 'now what came from elsewhere 
 is($t->get("/console/api/v1/operations/$e->{event_id}/content")->content, "moved\n",
    'which is kept');
 
+my $failed = metric('file_fetches_failed_total');
+
+for my $secret ($t->token, $t->{api_key}, 'sbx_gone_' . 'x' x 43) {
+    my $path = '/w/' . substr $secret, 0, 6;
+    stands($path, "x $secret\n");
+    before(upload('s1', [ $path, "x\n" ]), 0, 'unavailable', undef,
+           'a credential stands in it: it is not kept');
+}
+
+is(metric('file_fetches_failed_total') - $failed, 3, 'which is counted');
+
 stands('/w/d', "gone\n");
 $e = $t->record($t->delete("$execd/files?path=/w/d"), sandbox => 's1');
 before($e, 0, 'fetched', "gone\n", 'delete');

@@ -1,12 +1,14 @@
 /*
  * The n-th allocation of lib fails, for every n (linked with --wrap): a reader
  * says SB_NOMEM, or has read the same as always; nothing crashes or leaks.
+ * What cannot say so, in the helper too, allocates nothing.
  */
 
 #include "multipart.h"
 #include "request.h"
 #include "stream.h"
 
+#include "chain.h"
 #include "json.h"
 
 #include <setjmp.h>
@@ -317,6 +319,29 @@ test_stream(void **state)
 }
 
 
+/* The hash of an entry wants none: there is nobody to tell. */
+
+static void
+test_chain_hash(void **state)
+{
+    uint8_t  hash[2][CHAIN_HASH], before[CHAIN_HASH];
+
+    (void) state;
+
+    memset(before, 7, sizeof(before));
+    left = -1;
+    chain_hash(hash[0], before, 5, CHAIN_END, sb_lit("{}"));
+
+    left = 0;
+    failed = false;
+    chain_hash(hash[1], before, 5, CHAIN_END, sb_lit("{}"));
+    left = -1;
+
+    assert_false(failed);
+    assert_memory_equal(hash[0], hash[1], CHAIN_HASH);
+}
+
+
 int
 main(void)
 {
@@ -325,6 +350,7 @@ main(void)
         cmocka_unit_test(test_upload),
         cmocka_unit_test(test_answer),
         cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_chain_hash),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -643,6 +643,68 @@ test_on_delete(void **state)
 }
 
 
+/* Numbers of what was moved into the files of sandboxes go with their time, or
+ * with all that stood behind them when there is no room. */
+static void
+test_moved(void **state)
+{
+    unsigned  i;
+
+    static const char  moved[] =
+        "select group_concat(seq, ' ') from (select seq from gateway_records"
+        " where moved_to is not null order by seq)";
+
+    (void) state;
+
+    for (i = 1; i <= 3; i++) {
+        begin(i, "command.execute", "a", i);
+        put();
+    }
+
+    whole(4, "sandbox.list", NULL, "succeeded", 200);
+    go();
+
+    for (i = 1; i <= 3; i++) {
+        end(i, "succeeded", 200, i);
+        put();
+    }
+
+    go();
+    is("_gateway", moved, "1 2 3");
+    /* the first is of 2004, these of T0 + 1 d and of a far future */
+    change("_gateway", "update gateway_records set event_id ="
+           " '01a22bae-b680-7000-8000-000000000002' where seq = 2");
+    change("_gateway", "update gateway_records set event_id ="
+           " 'ffffffff-0000-7000-8000-000000000003' where seq = 3");
+
+    work();
+    is("_gateway", moved, "2 3");
+    at(7 * DAY);
+    work();
+    is("_gateway", moved, "2 3");
+    at(9 * DAY);
+    work();
+    is("_gateway", moved, "3");
+    is("_gateway", "select operation_type from history_events", "gateway.purge");
+
+    /* no age limit, no room: what is in front of the rest */
+    conf.ttl_us = 0;
+    conf.size = 1024 * 1024;
+    apply_retain(p.apply, NULL);
+
+    for (i = 0; i < 16; i++) {
+        command(10 + i, NULL, 160000, 9 * DAY + i);
+    }
+
+    go();
+    is("_gateway", moved, "3");
+    work();
+    is("_gateway", moved, "NULL");
+    is("_gateway", "select count(*) > 1 from gateway_records", "1");
+    is("_gateway", "pragma integrity_check", "ok");
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -660,6 +722,7 @@ main(int argc, char **argv)
         limits_case(test_stop_recording),
         limits_case(test_fail_operation),
         limits_case(test_on_delete),
+        limits_case(test_moved),
     };
 
     return store_run(argc, argv, tests);

@@ -139,6 +139,38 @@ test_mask(void **state)
 }
 
 
+/* Who knows no token goes by the form. */
+static void
+test_like(void **state)
+{
+    char        text[4096];
+    fixture_t  *f = *state;
+
+    const char  *holds[] = { f->token, f->late, f->forged, f->endpoint, KEY };
+
+    const char  *none[] = {
+        "", "a", "sbx_", "sbe_", "sbe_.", "sbx_abc_short", "upstream/key",
+        "sbe_AQVhZG1pbg", "sbe_AQVhZG1pbg.x", "sbx__0123456789"
+        "0123456789012345678901234567890123456789", "msb_x"
+    };
+
+    for (size_t i = 0; i < 5; i++) {
+        assert_true(sb_secrets_like(sb_lit(KEY), str(holds[i])));
+
+        snprintf(text, sizeof(text), "sbe_sbx_ %s%s%s", i % 2 ? "sbe_" : "x",
+                 holds[i], "tail");
+        assert_true(sb_secrets_like(sb_lit(KEY), str(text)));
+        assert_false(sb_secrets_like(sb_lit(""), sb_str(text, 20)));
+    }
+
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        assert_false(sb_secrets_like(sb_lit(KEY), str(none[i])));
+    }
+
+    assert_false(sb_secrets_like(sb_lit("short"), sb_lit("a short one")));
+}
+
+
 /* A key that could be a word of any text. */
 static void
 test_short_keys(void **state)
@@ -343,6 +375,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test_setup_teardown(test_mask, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_like, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
         cmocka_unit_test_setup_teardown(test_borders, setup, teardown),
