@@ -254,7 +254,8 @@ apply_group_file(apply_t *a, apply_group_t *g, int *rc)
         store_set_aside(a->store, g->box->dir, "broken");
     }
 
-    if (!apply_make_file(a, g->box, true)) {
+    /* one without tables was not made to its end: nothing of it is lost */
+    if (!apply_make_file(a, g->box, db == NULL)) {
         *rc = SQLITE_ABORT;
         return NULL;
     }

@@ -25,10 +25,11 @@ typedef struct {
 } heads_news_t;
 
 struct heads_s {
-    int       dirfd;
-    keys_t   *keys;
-    table_t   news;
-    uint64_t  written_us;
+    int             dirfd;
+    keys_t         *keys;
+    table_t         news;
+    uint64_t        written_us;
+    heads_known_t  *known;          /* read when a file is opened first */
 };
 
 static const char  heads_mark[] = ",\"signature\":\"";
@@ -73,12 +74,27 @@ heads_drop(void *entry, void *data)
 }
 
 
+static void
+heads_written(void *entry, void *data)
+{
+    heads_t       *h = data;
+    heads_news_t  *n = entry;
+
+    if (h->known) {
+        heads_known_set(h->known, n->dir, n->n);
+    }
+
+    heads_drop(entry, data);
+}
+
+
 void
 heads_free(heads_t *h)
 {
     if (h) {
         table_each(&h->news, heads_drop, h);
         table_free(&h->news);
+        heads_known_free(h->known);
         free(h);
     }
 }
@@ -121,6 +137,20 @@ heads_note(heads_t *h, const char *dir, const char *sandbox,
     n->n = c->n;
     n->records = records;
     memcpy(n->hash, c->hash, CHAIN_HASH);
+}
+
+
+void
+heads_opened(heads_t *h, const char *dir, const char *sandbox,
+    const char *instance, const chain_t *c, int64_t records)
+{
+    if (h->known == NULL) {
+        h->known = heads_known_new(h->dirfd);
+    }
+
+    if (h->known && heads_known_behind(h->known, dir, c->n)) {
+        heads_note(h, dir, sandbox, instance, c, records);
+    }
 }
 
 
@@ -390,7 +420,7 @@ heads_write(heads_t *h, uint64_t now_us)
     }
 
     if (ok) {
-        table_each(&h->news, heads_drop, h);
+        table_each(&h->news, heads_written, h);
     }
 
     return ok;

@@ -34,6 +34,10 @@ void heads_free(heads_t *h);
  * until they have news again. */
 void heads_note(heads_t *h, const char *dir, const char *sandbox,
     const char *instance, const chain_t *c, int64_t records);
+/* A file was opened, and its chain stands there: noted if the last head that is
+ * written does not reach so far, as after a crash. */
+void heads_opened(heads_t *h, const char *dir, const char *sandbox,
+    const char *instance, const chain_t *c, int64_t records);
 bool heads_any(const heads_t *h);
 /* Is there something to write, and is it a second since? */
 bool heads_due(const heads_t *h, uint64_t now_us);
@@ -41,6 +45,17 @@ bool heads_due(const heads_t *h, uint64_t now_us);
  * Past HEADS_BYTES the file begins anew with the last line of each, the old one
  * is kept as heads.jsonl.1.  False: it is in the log, and stays noted. */
 bool heads_write(heads_t *h, uint64_t now_us);
+
+/* --- how far they reach: of the same thread -------------------------------- */
+
+typedef struct heads_known_s  heads_known_t;
+
+/* Reads HEADS_FILE; NULL without memory. */
+heads_known_t *heads_known_new(int dirfd);
+void heads_known_free(heads_known_t *k);
+void heads_known_set(heads_known_t *k, const char *dir, int64_t n);
+/* Is entry n of a file's chain beyond its last head? */
+bool heads_known_behind(const heads_known_t *k, const char *dir, int64_t n);
 
 /* --- reading ------------------------------------------------------------ */
 

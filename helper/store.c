@@ -655,6 +655,11 @@ store_load(store_db_t *db)
         rc = chain_load(&db->chain, db->db);
     }
 
+    if (rc == SQLITE_OK && !db->fresh && db->store->heads) {
+        heads_opened(db->store->heads, db->dir, db->sandbox, db->instance,
+                     &db->chain, db->next_seq - 1);
+    }
+
     return rc == SQLITE_OK ? contents_load(db) : rc;
 }
 
