@@ -1,4 +1,4 @@
-#include "before.h"
+#include "before_int.h"
 
 #include "ask_boxes.h"
 #include "contents.h"
@@ -7,34 +7,15 @@
 #include "stats.h"
 #include "versions_find.h"
 
-#include <curl/curl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 
-#define BEFORE_URL      8192
-#define BEFORE_LINE     8192        /* of the request's head */
-#define BEFORE_LINES    8
+#define BEFORE_ERROR    4096        /* of an answer that is no file */
 #define BEFORE_AGE_S    20L         /* OpenSandbox closes idle connections after
                                        30 s */
-
-typedef struct before_job_s  before_job_t;
-
-struct before_job_s {
-    before_job_t        *next;
-    CURL                *curl;      /* NULL: not under way */
-    struct curl_slist   *head;
-    struct curl_slist   *to;
-    char                *url;
-    char                *sandbox;
-    char                *path;
-    bool                 current;
-    bool                 too_large;
-    uint64_t             came_us;
-    before_answer_t      answer;
-};
 
 struct before_s {
     unsigned         max;
@@ -49,6 +30,7 @@ struct before_s {
     pthread_mutex_t  lock;
     bool             stop;
     unsigned         jobs;          /* from asking until it is taken */
+    unsigned         checks;        /* the same */
     before_job_t    *fresh, **fresh_last;
     before_job_t    *answers, **answers_last;
 
@@ -88,13 +70,14 @@ before_new(unsigned max, readers_t *readers, fetch_t *fetch, int wake_fd)
 }
 
 
-static void
+void
 before_job_free(before_job_t *job)
 {
     if (job->curl) {
         curl_easy_cleanup(job->curl);
     }
 
+    sb_sha256_free(job->hash);
     curl_slist_free_all(job->head);
     curl_slist_free_all(job->to);
     sb_buf_free(&job->answer.body);
@@ -127,18 +110,14 @@ before_finish(before_t *b, before_job_t *job, unsigned status,
     job->answer.reason = reason;
     job->next = NULL;
 
-    switch (status) {
+    if (job->answer.kind != SB_CONTENT_CHECK) {
 
-    case 200:
-        stats_add(STATS_BEFORE_READ, 1);
-        break;
+        if (status == 200) {
+            stats_add(STATS_BEFORE_READ, 1);
 
-    case 0:
-        stats_add(STATS_BEFORE_FAILED, 1);
-        break;
-
-    default:
-        break;
+        } else if (status == 0) {
+            stats_add(STATS_BEFORE_FAILED, 1);
+        }
     }
 
     pthread_mutex_lock(&b->lock);
@@ -203,7 +182,9 @@ before_known(before_t *b, const before_job_t *job)
     reader_t         *reader;
     history_error_t   err;
 
-    if (!job->current || b->readers == NULL || job->sandbox == NULL) {
+    if (!job->current || b->readers == NULL || job->sandbox == NULL
+        || job->answer.kind == SB_CONTENT_CHECK)
+    {
         return false;
     }
 
@@ -229,7 +210,20 @@ before_body(char *p, size_t size, size_t n, void *data)
 
     n *= size;
 
-    if (sb_buf_add(&job->answer.body, p, n) != SB_OK) {
+    if (job->hash) {
+        job->size += n;
+        sb_sha256_add(job->hash, p, n);
+        /* an error says which one */
+        size = BEFORE_ERROR - job->answer.body.len;
+        size = n < size ? n : size;
+
+    } else {
+        size = n;
+    }
+
+    if (job->size > BEFORE_CHECK_MAX
+        || sb_buf_add(&job->answer.body, p, size) != SB_OK)
+    {
         job->too_large = true;
         return 0;
     }
@@ -245,7 +239,7 @@ before_request(before_t *b, before_job_t *job)
     uint64_t   now, end;
 
     now = sb_now_us();
-    end = job->came_us + BEFORE_MS * 1000u;
+    end = job->came_us + job->wait_ms * 1000u;
 
     if (now >= end) {
         return false;
@@ -272,7 +266,8 @@ before_request(before_t *b, before_job_t *job)
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_MAXAGE_CONN, BEFORE_AGE_S);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long) ((end - now) / 1000 + 1));
-    curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long) SB_CONTENT_MAX);
+    curl_easy_setopt(curl, CURLOPT_MAXFILESIZE,
+                     (long) (job->hash ? BEFORE_CHECK_MAX : SB_CONTENT_MAX));
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, before_body);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, job);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "ngx_sandbox_module/" SB_VERSION);
@@ -296,7 +291,7 @@ before_no_file(const before_job_t *job)
     bool        none;
     sb_jdoc_t  *doc;
 
-    sb_json_limits_t  limits = { 8, 4096 };
+    sb_json_limits_t  limits = { 8, BEFORE_ERROR };
 
     doc = sb_jdoc_parse(sb_str(job->answer.body.data, job->answer.body.len),
                         &limits, NULL);
@@ -331,7 +326,7 @@ before_answered(before_t *b, before_job_t *job, CURLcode rc)
     curl_easy_cleanup(job->curl);
     job->curl = NULL;
 
-    if (rc == CURLE_OK && status == 200
+    if (rc == CURLE_OK && status == 200 && job->hash == NULL
         && fetch_secret(b->fetch, sb_str(job->answer.body.data,
                                          job->answer.body.len)))
     {
@@ -340,6 +335,12 @@ before_answered(before_t *b, before_job_t *job, CURLcode rc)
     }
 
     if (rc == CURLE_OK && status == 200) {
+
+        if (job->hash) {
+            sb_sha256_final(job->hash, job->answer.digest);
+            job->hash = NULL;
+        }
+
         before_finish(b, job, 200, NULL);
         return;
     }
@@ -348,6 +349,11 @@ before_answered(before_t *b, before_job_t *job, CURLcode rc)
         && before_no_file(job))
     {
         before_finish(b, job, 404, NULL);
+        return;
+    }
+
+    if (job->hash && (rc == CURLE_FILESIZE_EXCEEDED || job->too_large)) {
+        before_finish(b, job, 413, NULL);
         return;
     }
 
@@ -459,159 +465,69 @@ before_stop(before_t *b)
 
 /* --- questions ------------------------------------------------------------ */
 
+/* One more, or one less, that is under way; false: there are too many. */
 static bool
-before_clean(sb_str_t s, unsigned char least, size_t max)
+before_count(before_t *b, bool check, bool more)
 {
-    size_t  i;
+    bool       room;
+    unsigned  *n;
 
-    if (s.len == 0 || s.len > max) {
-        return false;
+    pthread_mutex_lock(&b->lock);
+
+    n = check ? &b->checks : &b->jobs;
+    room = !more || *n < (check ? BEFORE_CHECKS : b->max);
+
+    if (room) {
+        *n = more ? *n + 1 : *n - 1;
+        stats_set(check ? STATS_CHECKS_RUNNING : STATS_BEFORE_RUNNING, *n);
     }
 
-    for (i = 0; i < s.len; i++) {
-        if ((unsigned char) s.data[i] < least || s.data[i] == 0x7f) {
-            return false;
-        }
-    }
+    pthread_mutex_unlock(&b->lock);
 
-    return true;
-}
-
-
-static bool
-before_line(struct curl_slist **list, const char *prefix, sb_str_t text)
-{
-    char                line[BEFORE_LINE + 8];
-    struct curl_slist  *more;
-
-    (void) snprintf(line, sizeof(line), "%s%.*s", prefix, (int) text.len,
-                    text.data);
-
-    more = curl_slist_append(*list, line);
-    explicit_bzero(line, sizeof(line));
-
-    if (more) {
-        *list = more;
-    }
-
-    return more != NULL;
-}
-
-
-static bool
-before_url(before_job_t *job, sb_str_t upstream, sb_str_t target)
-{
-    if (!before_clean(upstream, 0x21, 1024) || !before_clean(target, 0x21,
-                                                             BEFORE_URL)
-        || target.data[0] != '/'
-        || (strncmp(upstream.data, "http://", 7) != 0
-            && strncmp(upstream.data, "https://", 8) != 0)
-        || memchr(upstream.data, '@', upstream.len)
-        || memchr(upstream.data, '?', upstream.len)
-        || memchr(upstream.data, '#', upstream.len))
-    {
-        return false;
-    }
-
-    return asprintf(&job->url, "%.*s%.*s", (int) upstream.len, upstream.data,
-                    (int) target.len, target.data) != -1;
-}
-
-
-static bool
-before_read(before_job_t *job, const sb_frame_t *f)
-{
-    bool      ok;
-    size_t    lines;
-    uint16_t  tag;
-    sb_str_t  fields, value, upstream, target;
-
-    fields = f->fields;
-    upstream = sb_str(NULL, 0);
-    target = sb_str(NULL, 0);
-    lines = 0;
-    ok = true;
-
-    while (ok && sb_field_next(&fields, &tag, &value)) {
-
-        switch (tag) {
-
-        case SB_T_UPSTREAM:
-            upstream = value;
-            break;
-
-        case SB_T_TARGET:
-            target = value;
-            break;
-
-        case SB_T_ADDRESS:
-            ok = job->to == NULL && before_clean(value, 0x21, 256)
-                 && before_line(&job->to, "::", value);
-            break;
-
-        case SB_T_HEADER:
-            ok = ++lines <= BEFORE_LINES
-                 && before_clean(value, 0x20, BEFORE_LINE)
-                 && before_line(&job->head, "", value);
-            break;
-
-        case SB_T_SANDBOX:
-            free(job->sandbox);
-            job->sandbox = strndup(value.data, value.len);
-            break;
-
-        case SB_T_FILE_PATH:
-            free(job->path);
-            job->path = strndup(value.data, value.len);
-            break;
-
-        default:
-            break;
-        }
-    }
-
-    return ok && job->path && before_url(job, upstream, target);
+    return room;
 }
 
 
 sb_rc_t
 before_ask(before_t *b, const sb_frame_t *f, uint64_t conn, bool current)
 {
+    bool           check;
+    uint64_t       kind;
     before_job_t  *job;
 
-    pthread_mutex_lock(&b->lock);
+    kind = sb_field_u64(f, SB_T_FILE_KIND, SB_CONTENT_BEFORE);
+    check = (kind == SB_CONTENT_CHECK);
 
-    if (b->jobs == b->max) {
-        pthread_mutex_unlock(&b->lock);
-        stats_add(STATS_BEFORE_REFUSED, 1);
+    if (!before_count(b, check, true)) {
+        stats_add(check ? STATS_CHECKS_REFUSED : STATS_BEFORE_REFUSED, 1);
         return SB_LIMIT;
     }
 
-    stats_set(STATS_BEFORE_RUNNING, ++b->jobs);
-    pthread_mutex_unlock(&b->lock);
-
     job = calloc(1, sizeof(before_job_t));
 
-    if (job == NULL || !before_read(job, f)) {
+    if (job && check) {
+        job->hash = sb_sha256_new();
+    }
+
+    if (job == NULL || (check && job->hash == NULL) || !before_read(job, f)) {
 
         if (job) {
             before_job_free(job);
         }
 
-        pthread_mutex_lock(&b->lock);
-        stats_set(STATS_BEFORE_RUNNING, --b->jobs);
-        pthread_mutex_unlock(&b->lock);
+        (void) before_count(b, check, false);
 
         return SB_ERROR;
     }
 
     job->current = current;
     job->came_us = sb_now_us();
+    job->wait_ms = check ? BEFORE_CHECK_MS : BEFORE_MS;
     job->answer.conn = conn;
     job->answer.seq = f->seq;
     memcpy(job->answer.op, f->op, sizeof(job->answer.op));
     job->answer.n = sb_field_u64(f, SB_T_FILE_N, 0);
-    job->answer.kind = sb_field_u64(f, SB_T_FILE_KIND, SB_CONTENT_BEFORE);
+    job->answer.kind = kind;
     job->answer.body.max = SB_CONTENT_MAX;
 
     pthread_mutex_lock(&b->lock);
@@ -640,8 +556,6 @@ before_take(before_t *b, before_answer_t *a)
         if (b->answers == NULL) {
             b->answers_last = &b->answers;
         }
-
-        stats_set(STATS_BEFORE_RUNNING, --b->jobs);
     }
 
     pthread_mutex_unlock(&b->lock);
@@ -649,6 +563,8 @@ before_take(before_t *b, before_answer_t *a)
     if (job == NULL) {
         return false;
     }
+
+    (void) before_count(b, job->answer.kind == SB_CONTENT_CHECK, false);
 
     *a = job->answer;
     memset(&job->answer.body, 0, sizeof(sb_buf_t));

@@ -352,16 +352,16 @@ helper_run(helper_t *h)
         }
 
         h->server.live = h->api.live;
-
-        h->before = before_new(h->options.fetches, h->api.readers,
-                               h->fetch, h->server.before_fd);
-
-        if (h->before == NULL || !before_start(h->before)) {
-            return helper_fail("cannot start a thread");
-        }
-
-        h->server.before = h->before;
     }
+
+    h->before = before_new(h->options.fetches, h->api.readers, h->fetch,
+                           h->server.before_fd);
+
+    if (h->before == NULL || !before_start(h->before)) {
+        return helper_fail("cannot start a thread");
+    }
+
+    h->server.before = h->before;
 
     if (h->journal) {
         h->console = console_new(h->server.ask_fd);

@@ -1,5 +1,5 @@
 /* Files that are read before they are changed: the thread that appends puts
- * them into the journal, in front of the end of their operation. */
+ * their contents into the journal, in front of the end of their operation. */
 
 #include "server_int.h"
 
@@ -35,29 +35,44 @@ server_before_begun(server_t *s, conn_t *c, const uint8_t op[16])
 }
 
 
+/* For the digest alone nothing has to be on record. */
+static sb_rc_t
+server_before_ask(server_t *s, conn_t *c, const sb_frame_t *f)
+{
+    size_t  own;
+
+    if (sb_field_u64(f, SB_T_FILE_KIND, 0) == SB_CONTENT_CHECK) {
+        return before_ask(s->conf->before, f, c->id, false);
+    }
+
+    own = s->conf->apply ? server_before_begun(s, c, f->op) : 0;
+
+    return own ? before_ask(s->conf->before, f, c->id,
+                            stats_lag_records() <= own)
+               : SB_ERROR;
+}
+
+
 void
 server_before(server_t *s, conn_t *c, const sb_frame_t *f)
 {
-    size_t       own;
-    sb_rc_t      rc;
-    const char  *reason;
+    sb_rc_t   rc;
+    unsigned  status;
+    sb_str_t  reason;
 
-    if (s->conf->before == NULL) {
-        rc = SB_ERROR;
-        reason = "nothing is recorded";
-
-    } else {
-        own = server_before_begun(s, c, f->op);
-        rc = own ? before_ask(s->conf->before, f, c->id,
-                              stats_lag_records() <= own)
-                 : SB_ERROR;
-        reason = rc == SB_LIMIT ? "too many files are read already"
-                                : "not a file that can be read";
-    }
+    rc = server_before_ask(s, c, f);
 
     if (rc != SB_OK) {
-        server_answer_fetch(s, c, f->seq, 0, sb_str("", 0),
-                            sb_str(reason, strlen(reason)));
+        status = 0;
+        reason = sb_lit("not a file that can be read");
+
+        if (rc == SB_LIMIT) {
+            reason = sb_lit("too many files are read already");
+            status = sb_field_u64(f, SB_T_FILE_KIND, 0) == SB_CONTENT_CHECK
+                     ? 503 : 0;
+        }
+
+        server_answer_fetch(s, c, f->seq, status, sb_str("", 0), reason);
     }
 }
 
@@ -116,13 +131,21 @@ void
 server_before_read(server_t *s)
 {
     conn_t           *c;
+    sb_str_t          body;
     const char       *reason;
     before_answer_t   a;
 
     while (s->conf->before && before_take(s->conf->before, &a)) {
 
-        if ((a.status == 200 || a.status == 404)
-            && !server_before_keep(s, &a))
+        body = sb_str("", 0);
+
+        if (a.kind == SB_CONTENT_CHECK) {
+            if (a.status == 200) {
+                body = sb_str(a.digest, sizeof(a.digest));
+            }
+
+        } else if ((a.status == 200 || a.status == 404)
+                   && !server_before_keep(s, &a))
         {
             a.status = 0;
             a.reason = "it could not be kept";
@@ -132,7 +155,7 @@ server_before_read(server_t *s)
 
         for (c = s->conns; c; c = c->next) {
             if (c->id == a.conn && !c->dead) {
-                server_answer_fetch(s, c, a.seq, a.status, sb_str("", 0),
+                server_answer_fetch(s, c, a.seq, a.status, body,
                                     sb_str(reason, strlen(reason)));
                 break;
             }

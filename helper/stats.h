@@ -92,6 +92,10 @@
       "files that could not be read: too large, late, or refused")           \
     X(BEFORE_REFUSED, counter, "file_fetches_refused_total",                 \
       "files not read because too many others were")                         \
+    X(CHECKS_RUNNING, gauge, "file_checks",                                  \
+      "files that are being read in sandboxes for If-Match")                 \
+    X(CHECKS_REFUSED, counter, "file_checks_refused_total",                  \
+      "uploads refused because too many others were checked")                \
     X(FILES_LOST, counter, "history_files_lost_total",                       \
       "history files that were set aside or vanished")                       \
     X(HISTORY_BYTES, gauge, "history_bytes",                                 \

@@ -227,8 +227,9 @@ typedef enum {
     SB_CONTENT_BEFORE = 1,  /* ... as it stood before it was written */
     SB_CONTENT_EDIT = 2,    /* the body of a file.replace */
     SB_CONTENT_ABSENT = 3,  /* nothing: there was no such file before */
-    SB_CONTENT_VOID = 4     /* nothing: what was read of the file before does
+    SB_CONTENT_VOID = 4,    /* nothing: what was read of the file before does
                                not count, it came too late */
+    SB_CONTENT_CHECK = 5    /* of a FETCH: its digest alone is wanted */
 } sb_content_e;
 
 /* Of one file; what is longer is not kept. */

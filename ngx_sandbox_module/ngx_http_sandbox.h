@@ -227,6 +227,8 @@ typedef struct ngx_http_sandbox_tunnel_s   ngx_http_sandbox_tunnel_t;
 typedef struct ngx_http_sandbox_pty_s      ngx_http_sandbox_pty_t;
 typedef struct ngx_http_sandbox_before_s   ngx_http_sandbox_before_t;
 typedef struct ngx_http_sandbox_lock_s     ngx_http_sandbox_lock_t;
+typedef struct ngx_http_sandbox_precondition_s
+                                           ngx_http_sandbox_precondition_t;
 
 
 /* one operation */
@@ -280,6 +282,8 @@ typedef struct {
     ngx_str_t                     lock_lease;   /* X-Sandbox-Lease */
     ngx_msec_t                    lock_timeout;
     ngx_http_sandbox_lock_t      *lock;         /* NULL: it needs none */
+    ngx_http_sandbox_precondition_t
+                                 *precondition; /* If-Match; NULL: none */
 
     /* road */
     ngx_http_sandbox_road_t      *road;         /* NULL: server proxy or

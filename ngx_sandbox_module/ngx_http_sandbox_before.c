@@ -12,15 +12,13 @@
 
 
 #include "ngx_http_sandbox_before.h"
+#include "ngx_http_sandbox_download.h"
 #include "ngx_http_sandbox_fetch.h"
-#include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
 
 
 #define NGX_HTTP_SANDBOX_BEFORE_MS     500
 #define NGX_HTTP_SANDBOX_BEFORE_FILES  16       /* of one operation */
-#define NGX_HTTP_SANDBOX_BEFORE_PATH   2048     /* of a file, at most */
-#define NGX_HTTP_SANDBOX_BEFORE_VALUE  4096     /* of a credential */
 
 
 typedef struct {
@@ -35,15 +33,12 @@ struct ngx_http_sandbox_before_s {
     ngx_event_t                        timer;
     ngx_uint_t                         open;    /* that are waited for */
     ngx_uint_t                         n;
-    ngx_str_t                          origin;  /* of the URL */
-    ngx_str_t                          prefix;  /* of its path */
+    ngx_http_sandbox_download_t        from;
     ngx_http_sandbox_before_file_t     files[2 * NGX_HTTP_SANDBOX_BEFORE_FILES];
 };
 
 
 static void ngx_http_sandbox_before_spooled(ngx_http_request_t *r);
-static ngx_int_t ngx_http_sandbox_before_url(ngx_http_request_t *r,
-    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_before_t *b);
 static void ngx_http_sandbox_before_ask(ngx_http_request_t *r,
     ngx_http_sandbox_before_t *b);
 static size_t ngx_http_sandbox_before_count(ngx_http_sandbox_ctx_t *ctx);
@@ -53,23 +48,10 @@ static ngx_uint_t ngx_http_sandbox_before_touched(ngx_http_sandbox_ctx_t *ctx,
     size_t n, sb_str_t text);
 static void ngx_http_sandbox_before_file(ngx_http_request_t *r,
     ngx_http_sandbox_before_t *b, size_t file, sb_str_t path, ngx_uint_t kind);
-static void ngx_http_sandbox_before_head(ngx_http_request_t *r,
-    ngx_http_sandbox_before_t *b, sb_frame_writer_t *w);
-static void ngx_http_sandbox_before_line(sb_frame_writer_t *w,
-    const char *name, ngx_str_t *value);
 static void ngx_http_sandbox_before_done(void *data, ngx_uint_t status,
     ngx_str_t *body);
 static void ngx_http_sandbox_before_timer(ngx_event_t *ev);
 static void ngx_http_sandbox_before_resume(ngx_http_sandbox_before_t *b);
-
-
-/* what the sandbox wants to see of its client */
-
-static ngx_str_t  ngx_http_sandbox_before_names[] = {
-    ngx_string("x-execd-access-token"),
-    ngx_string("opensandbox-secure-access"),
-    ngx_string("opensandbox-ingress-to")
-};
 
 
 ngx_uint_t
@@ -156,7 +138,7 @@ ngx_http_sandbox_before(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     b->ctx = ctx;
     ctx->before = b;
 
-    if (ngx_http_sandbox_before_url(r, ctx, b) != NGX_OK) {
+    if (ngx_http_sandbox_download_init(r, ctx, &b->from) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -180,78 +162,6 @@ ngx_http_sandbox_before(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     r->read_event_handler = ngx_http_test_reading;
 
     return NGX_AGAIN;
-}
-
-
-/*
- * Where execd's files are read: what goes upstream, without what the operation
- * itself is called ("/files/upload").  An ingress is not known by address, so
- * there it is the server proxy.
- */
-
-static ngx_int_t
-ngx_http_sandbox_before_url(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
-    ngx_http_sandbox_before_t *b)
-{
-    u_char                       *p, *last;
-    size_t                        i, up;
-    ngx_http_sandbox_loc_conf_t  *lcf;
-
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
-
-    b->origin = lcf->upstream->url;
-
-    if (ctx->ingress) {
-        p = ngx_pnalloc(r->pool, sizeof("/v1/sandboxes//proxy/")
-                                 + 3 * ctx->route.sandbox.len + NGX_INT32_LEN);
-        if (p == NULL) {
-            return NGX_ERROR;
-        }
-
-        b->prefix.data = p;
-        p = ngx_cpymem(p, "/v1/sandboxes/", sizeof("/v1/sandboxes/") - 1);
-        p = (u_char *) ngx_escape_uri(p, (u_char *) ctx->route.sandbox.data,
-                                      ctx->route.sandbox.len,
-                                      NGX_ESCAPE_URI_COMPONENT);
-        p = ngx_sprintf(p, "/proxy/%uD", ctx->route.port);
-        b->prefix.len = p - b->prefix.data;
-
-        return NGX_OK;
-    }
-
-    if (ctx->road) {
-        b->origin.len = sizeof("https://") - 1 + ctx->road->host.len;
-        b->origin.data = ngx_pnalloc(r->pool, b->origin.len);
-        if (b->origin.data == NULL) {
-            return NGX_ERROR;
-        }
-
-        b->origin.len = ngx_sprintf(b->origin.data, "%s%V",
-                                    lcf->upstream->tls ? "https://"
-                                                       : "http://",
-                                    &ctx->road->host)
-                        - b->origin.data;
-    }
-
-    up = 0;
-
-    for (i = 0; i < ctx->route.path.len; i++) {
-        up += ctx->route.path.data[i] == '/';
-    }
-
-    p = ctx->upstream_uri.data;
-    last = ngx_strlchr(p, p + ctx->upstream_uri.len, '?');
-    last = last ? last : p + ctx->upstream_uri.len;
-
-    while (up && last > p) {
-        last--;
-        up -= *last == '/';
-    }
-
-    b->prefix.data = p;
-    b->prefix.len = last - p;
-
-    return NGX_OK;
 }
 
 
@@ -333,111 +243,19 @@ static void
 ngx_http_sandbox_before_file(ngx_http_request_t *r,
     ngx_http_sandbox_before_t *b, size_t file, sb_str_t path, ngx_uint_t kind)
 {
-    u_char                          *p;
-    size_t                           size;
-    ngx_str_t                        target;
-    sb_frame_writer_t                w;
-    ngx_http_sandbox_ctx_t          *ctx;
     ngx_http_sandbox_before_file_t  *f;
-
-    ctx = b->ctx;
-
-    if (path.len == 0 || path.len > NGX_HTTP_SANDBOX_BEFORE_PATH
-        || b->prefix.len > NGX_HTTP_SANDBOX_BEFORE_PATH)
-    {
-        return;
-    }
-
-    size = b->prefix.len + sizeof("/files/download?path=") + 3 * path.len;
-
-    target.data = ngx_pnalloc(r->pool, size);
-    if (target.data == NULL) {
-        return;
-    }
-
-    p = ngx_sprintf(target.data, "%V/files/download?path=", &b->prefix);
-    p = (u_char *) ngx_escape_uri(p, (u_char *) path.data, path.len,
-                                  NGX_ESCAPE_URI_COMPONENT);
-    target.len = p - target.data;
-
-    size = SB_FRAME_HEAD + 512 + target.len + b->origin.len + path.len
-           + ctx->upstream_host.len + ctx->route.sandbox.len
-           + 3 * (NGX_HTTP_SANDBOX_BEFORE_VALUE + 64);
-
-    if (ngx_http_sandbox_fetch_begin(&w, size, ctx->id) != NGX_OK) {
-        return;
-    }
-
-    sb_frame_put(&w, SB_T_UPSTREAM, ngx_http_sandbox_str(&b->origin));
-    sb_frame_put(&w, SB_T_TARGET, ngx_http_sandbox_str(&target));
-    ngx_http_sandbox_before_head(r, b, &w);
-    sb_frame_put(&w, SB_T_SANDBOX, ctx->route.sandbox);
-    sb_frame_put(&w, SB_T_FILE_PATH, path);
-    sb_frame_put_u64(&w, SB_T_FILE_N, file);
-    sb_frame_put_u64(&w, SB_T_FILE_KIND, kind);
 
     f = &b->files[b->n];
 
-    if (ngx_http_sandbox_fetch_send(&w, ngx_http_sandbox_before_done, f)) {
+    if (ngx_http_sandbox_download_ask(r, b->ctx, &b->from, path, file, kind,
+                                      ngx_http_sandbox_before_done, f))
+    {
         f->before = b;
         f->file = file;
         f->open = 1;
         b->n++;
         b->open++;
     }
-}
-
-
-static void
-ngx_http_sandbox_before_head(ngx_http_request_t *r,
-    ngx_http_sandbox_before_t *b, sb_frame_writer_t *w)
-{
-    ngx_uint_t                    i, n;
-    ngx_list_part_t              *part;
-    ngx_table_elt_t              *h;
-    ngx_http_sandbox_ctx_t       *ctx;
-
-    ctx = b->ctx;
-
-    if (ctx->road) {
-        sb_frame_put(w, SB_T_ADDRESS, ngx_http_sandbox_str(&ctx->road->name));
-
-    } else if (!ctx->ingress) {
-        ngx_http_sandbox_before_line(w, "Host", &ctx->upstream_host);
-    }
-
-    ngx_http_sandbox_each_header(r, part, h, i) {
-
-        for (n = 0; n < sizeof(ngx_http_sandbox_before_names)
-                        / sizeof(ngx_http_sandbox_before_names[0]); n++)
-        {
-            if (h[i].key.len == ngx_http_sandbox_before_names[n].len
-                && ngx_strncmp(h[i].lowcase_key,
-                               ngx_http_sandbox_before_names[n].data,
-                               h[i].key.len)
-                   == 0
-                && h[i].value.len <= NGX_HTTP_SANDBOX_BEFORE_VALUE)
-            {
-                ngx_http_sandbox_before_line(w, (const char *)
-                                         ngx_http_sandbox_before_names[n].data,
-                                             &h[i].value);
-            }
-        }
-    }
-}
-
-
-static void
-ngx_http_sandbox_before_line(sb_frame_writer_t *w, const char *name,
-    ngx_str_t *value)
-{
-    u_char  *p;
-    u_char   line[NGX_HTTP_SANDBOX_BEFORE_VALUE + 64];
-
-    p = ngx_snprintf(line, sizeof(line), "%s: %V", name, value);
-
-    sb_frame_put(w, SB_T_HEADER, sb_str(line, (size_t) (p - line)));
-    ngx_explicit_memzero(line, sizeof(line));
 }
 
 

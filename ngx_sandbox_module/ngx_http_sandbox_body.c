@@ -264,7 +264,8 @@ ngx_http_sandbox_upload_start(ngx_http_request_t *r,
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
     if (ctx->multipart || r->headers_in.content_type == NULL
-        || (ctx->mode == NGX_HTTP_SANDBOX_OFF && lcf->policy == NULL))
+        || (ctx->mode == NGX_HTTP_SANDBOX_OFF && lcf->policy == NULL
+            && !lcf->locks))
     {
         return NGX_OK;
     }

@@ -40,6 +40,8 @@ static ngx_int_t ngx_http_sandbox_lock_header(ngx_str_t *slot,
     ngx_table_elt_t *h);
 static ngx_int_t ngx_http_sandbox_lock_ambiguous(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, const char *why);
+static ngx_int_t ngx_http_sandbox_lock_away(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 static ngx_int_t ngx_http_sandbox_lock_details(ngx_http_request_t *r,
     ngx_http_sandbox_lock_t *l, ngx_str_t *details);
 
@@ -313,7 +315,7 @@ ngx_http_sandbox_lock_ask(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     char                          *mem;
     size_t                         declared;
     sb_rc_t                        rc;
-    ngx_uint_t                     i, limit;
+    ngx_uint_t                     i, limit, may_pass;
     const char                    *why;
     sb_lock_key_t                  keys[SB_LOCK_KEYS];
     sb_frame_writer_t              w;
@@ -374,9 +376,15 @@ ngx_http_sandbox_lock_ask(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (ctx->mode != NGX_HTTP_SANDBOX_STRICT
-        && ngx_http_sandbox_helper_away(lcf->timeout))
-    {
+    may_pass = ctx->mode != NGX_HTTP_SANDBOX_STRICT && !kind.write
+               && ctx->lock_keys.len == 0 && ctx->lock_lease.len == 0;
+
+    if (ngx_http_sandbox_helper_away(lcf->timeout)) {
+
+        if (!may_pass) {
+            return ngx_http_sandbox_lock_away(r, ctx);
+        }
+
         ngx_http_sandbox_metric_add(LOCKS_PASSED, 1);
         return NGX_OK;
     }
@@ -438,6 +446,7 @@ ngx_http_sandbox_lock_ask(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     ngx_memcpy(l->frame, ngx_http_sandbox_lock_frame, l->len);
 
     l->ctx = ctx;
+    l->may_pass = may_pass;
     l->deadline = ngx_current_msec + ctx->lock_timeout
                   + (limit ? lcf->limits->timeout : 0)
                   + NGX_HTTP_SANDBOX_LOCK_GRACE;
@@ -518,6 +527,20 @@ ngx_http_sandbox_lock_done(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                                        "or did not answer; try again shortly.",
                                        NULL);
     }
+}
+
+
+/* What writes, or asks for a lock by name, does not go on without one, however
+ * it is recorded. */
+
+static ngx_int_t
+ngx_http_sandbox_lock_away(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
+{
+    return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                   "GATEWAY_RECORDER_UNAVAILABLE",
+                                   "This operation needs a lock and the helper "
+                                   "that grants it does not answer; try again "
+                                   "shortly.", NULL);
 }
 
 

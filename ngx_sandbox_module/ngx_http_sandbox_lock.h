@@ -32,6 +32,7 @@ struct ngx_http_sandbox_lock_s {
     unsigned                  answered:1;
     unsigned                  waiting:1;
     unsigned                  write:1;      /* the key was to be written */
+    unsigned                  may_pass:1;   /* without, when nobody answers */
     unsigned                  passed:1;     /* went on without */
 };
 

@@ -245,14 +245,13 @@ ngx_http_sandbox_lock_timer_handler(ngx_event_t *ev)
         lcf = ngx_http_get_module_loc_conf(l->ctx->request,
                                            ngx_http_sandbox_module);
 
-        away = l->ctx->mode != NGX_HTTP_SANDBOX_STRICT
-               && ngx_http_sandbox_helper_away(lcf->timeout);
+        away = l->may_pass && ngx_http_sandbox_helper_away(lcf->timeout);
 
         if (away
             || (ngx_msec_int_t) (l->deadline - ngx_current_msec) <= 0)
         {
-            /* nobody to ask: what may go without a record goes without a
-             * lock, and is counted */
+            /* nobody to ask: what only reads, and may go without a record, goes
+             * without a lock, and is counted */
 
             l->answered = 1;
             l->passed = away;

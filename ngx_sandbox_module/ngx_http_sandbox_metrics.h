@@ -87,6 +87,8 @@ typedef enum {
       "commands that rules could not read to the end")                        \
     X(LOCKS_PASSED, "locks_passed_total",                                     \
       "operations that went without a lock as the helper was away")           \
+    X(PRECONDITIONS_FAILED, "preconditions_failed_total",                     \
+      "uploads refused because their file was not the expected one")          \
     X(REDACTED, "redacted_total",                                             \
       "credentials masked in what is recorded, told in its record")
 

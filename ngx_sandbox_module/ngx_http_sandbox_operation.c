@@ -16,6 +16,7 @@
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_port.h"
+#include "ngx_http_sandbox_precondition.h"
 
 
 static ngx_http_sandbox_ctx_t *ngx_http_sandbox_make_ctx(
@@ -194,6 +195,7 @@ ngx_http_sandbox_detach(void *data)
     }
 
     ngx_http_sandbox_before_forget(ctx);
+    ngx_http_sandbox_precondition_forget(ctx);
 }
 
 
@@ -633,6 +635,11 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         return n;
     }
 
+    n = ngx_http_sandbox_precondition_headers(r, ctx, lcf);
+    if (n != NGX_OK) {
+        return n;
+    }
+
     if (!(ctx->op->flags & SB_OPF_JSON)) {
 
         if (ngx_http_sandbox_read_facts(r, ctx, (sb_str_t) { "", 0 }, &rc)
@@ -779,6 +786,13 @@ ngx_http_sandbox_forward(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         }
 
         rc = ngx_http_sandbox_road(r, ctx);
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    if (ctx->precondition) {
+        rc = ngx_http_sandbox_precondition(r, ctx);
         if (rc != NGX_OK) {
             return rc;
         }
