@@ -109,6 +109,29 @@ sb_rc_t sb_endpoint_token_make(char *text, const sb_endpoint_token_t *e);
 sb_rc_t sb_endpoint_token_check(sb_endpoint_token_t *e, const sb_tokens_t *t,
     sb_str_t text, uint64_t now_us, char *buf);
 
+/*
+ * Codes that sign in to the console once (`sandbox-gateway link`): who can read
+ * the file makes them, keyed by HMAC-SHA256(row hash, "sandbox console code 1").
+ * They look like endpoint tokens.  That one is used once is the concern of who
+ * checks it.
+ */
+typedef struct {
+    const sb_token_t  *row;
+    sb_role_e          role;        /* at most the row's */
+    uint64_t           made_us;
+} sb_code_t;
+
+#define SB_CODE_VALID_US  (60 * UINT64_C(1000000))
+
+/* Writes a code, different each time, NUL-terminated, into text
+ * (SB_ENDPOINT_TOKEN_MAX). */
+void sb_code_make(char *text, const sb_code_t *c);
+
+/* SB_DECLINED: not of this form, forged, older than SB_CODE_VALID_US or from
+ * the future, or its token is gone or expired. */
+sb_rc_t sb_code_check(sb_code_t *c, const sb_tokens_t *t, sb_str_t text,
+    uint64_t now_us);
+
 /* Does a text hold, anywhere, what looks like a token of ours (valid or not)?
  * Used for stripping towards sandboxes. */
 bool sb_token_like(sb_str_t text);

@@ -1,7 +1,9 @@
-/* Endpoint tokens, and how tokens look. */
+/* What is signed with the hash of a token: endpoint tokens, and codes that sign
+ * in once; and how tokens look. */
 
 #include "token.h"
 #include "digest.h"
+#include "id.h"
 
 /* Base64url of the 32 bytes of a secret or a MAC. */
 #define SB_TOKEN_TEXT       43
@@ -24,6 +26,15 @@
 #define SB_ENDPOINT_CLAIMS  (SB_ENDPOINT_TEXT * 3 / 4)
 
 
+/* A code: u8 2, the id as above, u8 role, u32 and u32 of the time in us, and as
+ * many random bytes */
+#define SB_CODE_FORM        2
+#define SB_CODE_NONCE       16
+
+#define SB_ENDPOINT_KEY     "sandbox endpoint token 1"
+#define SB_CODE_KEY         "sandbox console code 1"
+
+
 typedef struct {
     uint8_t  *data;
     size_t    len;
@@ -37,7 +48,11 @@ static const sb_str_t  sb_endpoint_prefix = { "sbe_", 4 };
 
 
 static void sb_endpoint_mac(uint8_t mac[SB_ENDPOINT_MAC],
-    const sb_token_t *row, const uint8_t *claims, size_t n);
+    const sb_token_t *row, const char *use, const uint8_t *claims, size_t n);
+static void sb_endpoint_text(char *p, const sb_token_t *row, const char *use,
+    const sb_claims_t *c);
+static bool sb_endpoint_open(sb_claims_t *c, uint8_t given[SB_ENDPOINT_MAC],
+    sb_str_t text);
 static void sb_claims_put(sb_claims_t *c, unsigned width, uint64_t value);
 static void sb_claims_put_str(sb_claims_t *c, unsigned width, sb_str_t s);
 static uint32_t sb_claims_get(sb_claims_t *c, unsigned width);
@@ -50,8 +65,7 @@ static size_t sb_token_run(sb_str_t s, size_t i);
 sb_rc_t
 sb_endpoint_token_make(char *text, const sb_endpoint_token_t *e)
 {
-    char        *p;
-    uint8_t      claims[SB_ENDPOINT_CLAIMS], mac[SB_ENDPOINT_MAC];
+    uint8_t      claims[SB_ENDPOINT_CLAIMS];
     sb_claims_t  c;
 
     memset(&c, 0, sizeof(sb_claims_t));
@@ -69,14 +83,7 @@ sb_endpoint_token_make(char *text, const sb_endpoint_token_t *e)
         return SB_LIMIT;
     }
 
-    sb_endpoint_mac(mac, e->row, claims, c.len);
-
-    p = text;
-    memcpy(p, sb_endpoint_prefix.data, sb_endpoint_prefix.len);
-    p += sb_endpoint_prefix.len;
-    p += sb_b64url(p, claims, c.len);
-    *p++ = '.';
-    (void) sb_b64url(p, mac, sizeof(mac));
+    sb_endpoint_text(text, e->row, SB_ENDPOINT_KEY, &c);
 
     return SB_OK;
 }
@@ -86,38 +93,16 @@ sb_rc_t
 sb_endpoint_token_check(sb_endpoint_token_t *e, const sb_tokens_t *t,
     sb_str_t text, uint64_t now_us, char *buf)
 {
-    size_t       n, len;
     uint8_t      given[SB_ENDPOINT_MAC], mac[SB_ENDPOINT_MAC];
     uint32_t     form;
-    sb_str_t     claims, id;
-    const char  *dot;
+    sb_str_t     id;
     sb_claims_t  c;
 
     memset(e, 0, sizeof(sb_endpoint_token_t));
-    n = sb_endpoint_prefix.len;
-
-    if (text.len <= n || text.len >= SB_ENDPOINT_TOKEN_MAX
-        || memcmp(text.data, sb_endpoint_prefix.data, n) != 0)
-    {
-        return SB_DECLINED;
-    }
-
-    dot = memchr(text.data + n, '.', text.len - n);
-
-    if (dot == NULL
-        || text.data + text.len - dot - 1 != SB_TOKEN_TEXT
-        || sb_unb64url(given, &len, sb_str(dot + 1, SB_TOKEN_TEXT))
-           != SB_OK)
-    {
-        return SB_DECLINED;
-    }
-
-    claims = sb_str(text.data + n, (size_t) (dot - text.data) - n);
-
     memset(&c, 0, sizeof(sb_claims_t));
     c.data = (uint8_t *) buf;
 
-    if (sb_unb64url(c.data, &c.max, claims) != SB_OK) {
+    if (!sb_endpoint_open(&c, given, text)) {
         return SB_DECLINED;
     }
 
@@ -133,7 +118,7 @@ sb_endpoint_token_check(sb_endpoint_token_t *e, const sb_tokens_t *t,
     }
 
     if (e->row != NULL) {
-        sb_endpoint_mac(mac, e->row, c.data, c.max);
+        sb_endpoint_mac(mac, e->row, SB_ENDPOINT_KEY, c.data, c.max);
 
         if (sb_equal_ct(mac, given, sizeof(mac))) {
             return SB_OK;
@@ -141,6 +126,78 @@ sb_endpoint_token_check(sb_endpoint_token_t *e, const sb_tokens_t *t,
     }
 
     memset(e, 0, sizeof(sb_endpoint_token_t));
+
+    return SB_DECLINED;
+}
+
+
+void
+sb_code_make(char *text, const sb_code_t *code)
+{
+    uint8_t      claims[SB_ENDPOINT_CLAIMS], nonce[SB_CODE_NONCE];
+    sb_claims_t  c;
+
+    memset(&c, 0, sizeof(sb_claims_t));
+    c.data = claims;
+    c.max = sizeof(claims);
+
+    sb_random(nonce, sizeof(nonce));
+
+    sb_claims_put(&c, 1, SB_CODE_FORM);
+    sb_claims_put_str(&c, 1, sb_str(code->row->id, strlen(code->row->id)));
+    sb_claims_put(&c, 1, code->role);
+    sb_claims_put(&c, 4, code->made_us & UINT32_MAX);
+    sb_claims_put(&c, 4, code->made_us >> 32);
+    sb_claims_put_str(&c, 1, sb_str(nonce, sizeof(nonce)));
+
+    sb_endpoint_text(text, code->row, SB_CODE_KEY, &c);
+}
+
+
+sb_rc_t
+sb_code_check(sb_code_t *code, const sb_tokens_t *t, sb_str_t text,
+    uint64_t now_us)
+{
+    uint8_t      buf[SB_ENDPOINT_TOKEN_MAX];
+    uint8_t      given[SB_ENDPOINT_MAC], mac[SB_ENDPOINT_MAC];
+    uint32_t     form, role;
+    sb_str_t     id, nonce;
+    sb_claims_t  c;
+
+    memset(code, 0, sizeof(sb_code_t));
+    memset(&c, 0, sizeof(sb_claims_t));
+    c.data = buf;
+
+    if (!sb_endpoint_open(&c, given, text)) {
+        return SB_DECLINED;
+    }
+
+    form = sb_claims_get(&c, 1);
+    id = sb_claims_get_str(&c, 1);
+    role = sb_claims_get(&c, 1);
+    code->made_us = sb_claims_get(&c, 4);
+    code->made_us |= (uint64_t) sb_claims_get(&c, 4) << 32;
+    nonce = sb_claims_get_str(&c, 1);
+
+    if (!c.failed && form == SB_CODE_FORM && c.len == c.max
+        && nonce.len == SB_CODE_NONCE && role <= SB_ROLE_ADMIN
+        && code->made_us <= now_us
+        && now_us - code->made_us <= SB_CODE_VALID_US)
+    {
+        code->row = sb_token_find(t, id, now_us);
+    }
+
+    if (code->row != NULL) {
+        sb_endpoint_mac(mac, code->row, SB_CODE_KEY, c.data, c.max);
+
+        if (sb_equal_ct(mac, given, sizeof(mac))) {
+            code->role = role < code->row->role ? (sb_role_e) role
+                                                : code->row->role;
+            return SB_OK;
+        }
+    }
+
+    memset(code, 0, sizeof(sb_code_t));
 
     return SB_DECLINED;
 }
@@ -196,13 +253,55 @@ sb_token_like(sb_str_t text)
 
 static void
 sb_endpoint_mac(uint8_t mac[SB_ENDPOINT_MAC], const sb_token_t *row,
-    const uint8_t *claims, size_t n)
+    const char *use, const uint8_t *claims, size_t n)
 {
     uint8_t  key[32];
 
     sb_hmac_sha256(key, sb_str(row->hash, sizeof(row->hash)),
-                   sb_lit("sandbox endpoint token 1"));
+                   sb_str(use, strlen(use)));
     sb_hmac_sha256(mac, sb_str(key, sizeof(key)), sb_str(claims, n));
+}
+
+
+static void
+sb_endpoint_text(char *p, const sb_token_t *row, const char *use,
+    const sb_claims_t *c)
+{
+    uint8_t  mac[SB_ENDPOINT_MAC];
+
+    sb_endpoint_mac(mac, row, use, c->data, c->len);
+
+    memcpy(p, sb_endpoint_prefix.data, sb_endpoint_prefix.len);
+    p += sb_endpoint_prefix.len;
+    p += sb_b64url(p, c->data, c->len);
+    *p++ = '.';
+    (void) sb_b64url(p, mac, sizeof(mac));
+}
+
+
+/* Takes a text apart; nothing is checked yet but its form. */
+static bool
+sb_endpoint_open(sb_claims_t *c, uint8_t given[SB_ENDPOINT_MAC], sb_str_t text)
+{
+    size_t       n, len;
+    const char  *dot;
+
+    n = sb_endpoint_prefix.len;
+
+    if (text.len <= n || text.len >= SB_ENDPOINT_TOKEN_MAX
+        || memcmp(text.data, sb_endpoint_prefix.data, n) != 0)
+    {
+        return false;
+    }
+
+    dot = memchr(text.data + n, '.', text.len - n);
+
+    return dot != NULL
+           && text.data + text.len - dot - 1 == SB_TOKEN_TEXT
+           && sb_unb64url(given, &len, sb_str(dot + 1, SB_TOKEN_TEXT)) == SB_OK
+           && sb_unb64url(c->data, &c->max,
+                          sb_str(text.data + n, (size_t) (dot - text.data) - n))
+              == SB_OK;
 }
 
 

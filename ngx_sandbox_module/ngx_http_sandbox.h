@@ -127,6 +127,10 @@ typedef struct {
     size_t            port_zone_size;
     time_t            port_lifetime;
     ngx_shm_zone_t   *port_zone;        /* tickets */
+
+    size_t            session_zone_size;
+    time_t            session_lifetime;
+    ngx_shm_zone_t   *session_zone;     /* NULL: no console API */
 } ngx_http_sandbox_main_conf_t;
 
 
@@ -257,6 +261,9 @@ typedef struct {
 
     /* who */
     const sb_token_t             *token;
+    ngx_str_t                     session;      /* value of its cookie; empty:
+                                                   none */
+    const char                   *origin_fault; /* of a session */
     sb_endpoint_token_t           endpoint;     /* its row is NULL: none */
     ngx_str_t                     actor_type;
     ngx_str_t                     actor_id;

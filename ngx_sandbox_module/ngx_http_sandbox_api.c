@@ -124,6 +124,12 @@ ngx_http_sandbox_api_handler(ngx_http_request_t *r)
                                            "more than once.");
     }
 
+    if (a->origin_fault) {
+        return ngx_http_sandbox_api_refuse(r, NGX_HTTP_FORBIDDEN,
+                                           "GATEWAY_FORBIDDEN",
+                                           a->origin_fault);
+    }
+
     route = ngx_http_sandbox_api_find(r, a, &allow);
 
     if (a->token == NULL
@@ -143,7 +149,8 @@ ngx_http_sandbox_api_handler(ngx_http_request_t *r)
                                            "The console API needs a token of "
                                            "the gateway: send it as "
                                            "Authorization: Bearer or as "
-                                           "OPEN-SANDBOX-API-KEY.");
+                                           "OPEN-SANDBOX-API-KEY, or sign in "
+                                           "with POST session.");
     }
 
     if (route == NULL) {
@@ -225,8 +232,8 @@ ngx_http_sandbox_api_get(ngx_http_request_t *r)
 
 
 /*
- * Who asks: a token as bearer or as OPEN-SANDBOX-API-KEY, by the same rules as
- * on intercepted routes; a session cookie will be a third way, here.
+ * Who asks: a token as bearer or as OPEN-SANDBOX-API-KEY, or a session, by the
+ * same rules as on intercepted routes.
  */
 
 static ngx_int_t
@@ -270,6 +277,8 @@ ngx_http_sandbox_api_who(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
     }
 
     a->identity = ctx->identity;
+    a->session = ctx->session;
+    a->origin_fault = ctx->origin_fault;
 
     return NGX_OK;
 }

@@ -54,6 +54,8 @@ struct ngx_http_sandbox_api_s {
     ngx_str_t                     actor_type;
     ngx_str_t                     actor_id;
     ngx_str_t                     identity;
+    ngx_str_t                     session;  /* its cookie; empty: none */
+    const char                   *origin_fault;
 
     /* an answer of the helper on its way to the client */
     ngx_http_sandbox_ask_t        ask;

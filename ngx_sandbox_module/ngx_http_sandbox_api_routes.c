@@ -4,12 +4,22 @@
 
 #include "ngx_http_sandbox_api.h"
 #include "ngx_http_sandbox_port.h"
+#include "ngx_http_sandbox_session.h"
 
 
 ngx_http_sandbox_api_route_t  ngx_http_sandbox_api_routes[] = {
 
     { "GET", "health", SB_ROLE_VIEWER, NGX_HTTP_SANDBOX_API_PUBLIC,
       ngx_http_sandbox_api_health },
+
+    { "GET", "session", SB_ROLE_VIEWER, NGX_HTTP_SANDBOX_API_PUBLIC,
+      ngx_http_sandbox_session_get },
+
+    { "POST", "session", SB_ROLE_VIEWER, NGX_HTTP_SANDBOX_API_PUBLIC,
+      ngx_http_sandbox_session_post },
+
+    { "DELETE", "session", SB_ROLE_VIEWER, NGX_HTTP_SANDBOX_API_PUBLIC,
+      ngx_http_sandbox_session_delete },
 
     { "GET", "metrics", SB_ROLE_VIEWER, 0,
       ngx_http_sandbox_api_metrics },

@@ -2,6 +2,7 @@
 
 
 #include "ngx_http_sandbox_headers.h"
+#include "ngx_http_sandbox_session.h"
 
 
 #define NGX_HTTP_SANDBOX_ACTOR_MAX  256
@@ -55,6 +56,8 @@ ngx_http_sandbox_authenticate(ngx_http_request_t *r,
             return;
         }
     }
+
+    (void) ngx_http_sandbox_session_enter(r, ctx);
 }
 
 
@@ -275,7 +278,7 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
     ctx->trusted = ngx_http_sandbox_trusted(r);
-    may_state = !ctx->port_listener
+    may_state = !ctx->port_listener && ctx->session.len == 0
                 && (ctx->trusted
                     || (ctx->token && ctx->token->states_actors));
     stated = 0;
@@ -422,7 +425,10 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     if (ctx->actor_type.len == 0) {
 
-        if (ctx->actor_id.len) {
+        if (ctx->session.len) {
+            ngx_str_set(&ctx->actor_type, "console");
+
+        } else if (ctx->actor_id.len) {
             ngx_str_set(&ctx->actor_type, "agent");
 
         } else if (ctx->token && ctx->token->type[0]) {
@@ -437,6 +443,12 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     if (ctx->actor_id.len == 0 && ctx->token && ctx->token->actor[0]) {
         ctx->actor_id.data = (u_char *) ctx->token->actor;
         ctx->actor_id.len = ngx_strlen(ctx->token->actor);
+    }
+
+    if (ctx->actor_id.len == 0 && ctx->session.len) {
+        /* people have names */
+        ctx->actor_id.data = (u_char *) ctx->token->id;
+        ctx->actor_id.len = ngx_strlen(ctx->token->id);
     }
 
     if (ctx->correlation.len == 0 && trace.len == 55 && trace.data[2] == '-'
@@ -468,6 +480,9 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     if (ctx->port_listener) {
         p = ngx_cpymem(p, "ticket:", sizeof("ticket:") - 1);
+
+    } else if (ctx->session.len) {
+        p = ngx_cpymem(p, "session:", sizeof("session:") - 1);
 
     } else if (ctx->endpoint.row) {
         p = ngx_cpymem(p, "endpoint:", sizeof("endpoint:") - 1);

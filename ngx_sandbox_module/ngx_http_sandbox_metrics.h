@@ -14,7 +14,7 @@
 #include "ngx_http_sandbox.h"
 
 
-#define NGX_HTTP_SANDBOX_METRIC_LAYOUT   2
+#define NGX_HTTP_SANDBOX_METRIC_LAYOUT   3
 
 #define NGX_HTTP_SANDBOX_METRIC_OPS      192    /* more than there are */
 #define NGX_HTTP_SANDBOX_METRIC_CODES    32
@@ -77,6 +77,10 @@ typedef enum {
       "unused tickets that made room in sandbox_port_zone")                   \
     X(TICKETS_REFUSED, "port_tickets_refused_total",                          \
       "tickets for user ports that were wrong, used or late")                 \
+    X(SESSIONS, "sessions_total",                                             \
+      "sessions of people begun")                                             \
+    X(SESSIONS_DROPPED, "sessions_dropped_total",                             \
+      "sessions that made room in sandbox_session_zone")                      \
     X(POLICY_ALLOWED, "policy_allowed_total",                                 \
       "operations that the policy allowed")                                   \
     X(POLICY_DENIED, "policy_denied_total",                                   \

@@ -10,6 +10,7 @@
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_secret.h"
+#include "ngx_http_sandbox_session.h"
 
 
 static void *ngx_http_sandbox_create_main_conf(ngx_conf_t *cf);
@@ -247,6 +248,20 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       ngx_conf_set_size_slot,
       NGX_HTTP_MAIN_CONF_OFFSET,
       offsetof(ngx_http_sandbox_main_conf_t, port_zone_size),
+      NULL },
+
+    { ngx_string("sandbox_session_lifetime"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, session_lifetime),
+      NULL },
+
+    { ngx_string("sandbox_session_zone"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, session_zone_size),
       NULL },
 
     { ngx_string("sandbox_upstream"),
@@ -497,6 +512,8 @@ ngx_http_sandbox_create_main_conf(ngx_conf_t *cf)
     mcf->live_limit = NGX_CONF_UNSET_UINT;
     mcf->port_zone_size = NGX_CONF_UNSET_SIZE;
     mcf->port_lifetime = NGX_CONF_UNSET;
+    mcf->session_zone_size = NGX_CONF_UNSET_SIZE;
+    mcf->session_lifetime = NGX_CONF_UNSET;
     mcf->history_holds = NGX_CONF_UNSET_PTR;
 
     return mcf;
@@ -785,7 +802,8 @@ ngx_http_sandbox_postconfiguration(ngx_conf_t *cf)
 
     if (ngx_http_sandbox_metric_zone(cf, mcf) != NGX_CONF_OK
         || ngx_http_sandbox_endpoint_zone(cf, mcf) != NGX_CONF_OK
-        || ngx_http_sandbox_conf_ports(cf, mcf) != NGX_CONF_OK)
+        || ngx_http_sandbox_conf_ports(cf, mcf) != NGX_CONF_OK
+        || ngx_http_sandbox_session_zone(cf, mcf) != NGX_CONF_OK)
     {
         return NGX_ERROR;
     }

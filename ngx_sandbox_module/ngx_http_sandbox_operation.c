@@ -573,7 +573,11 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
                                        "more than once.", NULL);
     }
 
-    why = ngx_http_sandbox_role_fault(r, ctx);
+    why = ctx->origin_fault;
+
+    if (why == NULL) {
+        why = ngx_http_sandbox_role_fault(r, ctx);
+    }
 
     if (why) {
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_FORBIDDEN,

@@ -369,7 +369,8 @@ ngx_http_sandbox_rewrite_token(ngx_http_request_t *r,
 
     token[0] = '\0';
 
-    if (ctx->token == NULL) {
+    if (ctx->token == NULL || ctx->session.len) {
+        /* a session comes along by itself, and may be less than its token */
         return;
     }
 

@@ -193,6 +193,14 @@ bool gw_conf_test(const gw_t *g, const char *conf, const char *prefix);
 /* `sandbox-gateway token ...`; argv[0] is "token".  Returns an exit code. */
 int gw_token_main(int argc, char **argv, char **envp);
 
+/* link.c */
+
+/* Below DATA: the console's address, as it was at the last start. */
+#define GW_CONSOLE_FILE  "console.url"
+
+/* `sandbox-gateway link ...`; argv[0] is "link".  Returns an exit code. */
+int gw_link_main(int argc, char **argv, char **envp);
+
 /* policy.c */
 
 /* conf/policy.default. */

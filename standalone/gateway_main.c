@@ -39,6 +39,10 @@ main(int argc, char **argv, char **envp)
         return gw_token_main(argc - 1, argv + 1, envp);
     }
 
+    if (argc > 1 && strcmp(argv[1], "link") == 0) {
+        return gw_link_main(argc - 1, argv + 1, envp);
+    }
+
     if (argc > 1 && strcmp(argv[1], "policy") == 0) {
         return gw_policy_main(argc - 1, argv + 1);
     }

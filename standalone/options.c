@@ -174,6 +174,7 @@ gw_options_help(void)
          " record\n\n"
          "    sandbox-gateway [OPTION]...\n"
          "    sandbox-gateway token add|list|revoke [OPTION]...\n"
+         "    sandbox-gateway link [OPTION]...\n"
          "    sandbox-gateway policy check [OPTION]...\n");
 
     for (o = gw_table; o < gw_table + GW_NOPTIONS; o++) {

@@ -534,9 +534,18 @@ gw_bring_down(gw_run_t *r)
 static void
 gw_lines(const gw_run_t *r)
 {
+    char         path[GW_PATH_MAX + 16];
     const gw_t  *g;
 
     g = r->g;
+
+    /* for sandbox-gateway link, which does not know our options */
+    snprintf(path, sizeof(path), "%s/" GW_CONSOLE_FILE, g->place.data);
+
+    if (!gw_write_file(path, g->console_url, strlen(g->console_url), 0600)) {
+        gw_note("%s cannot be written: %s; sandbox-gateway link needs --url.",
+                path, strerror(errno));
+    }
 
     printf("Console: %s\n", g->console_url);
 

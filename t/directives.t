@@ -128,6 +128,11 @@ my %row = (
         [ 'NAME a.example;', qr/sandbox_port_host/ ] ] },
     sandbox_port_lifetime => { good => '2h', effect => 'ports.t', bad => [
         [ 'NAME x;', qr/invalid value/ ] ] },
+    sandbox_session_lifetime => { good => '2h', effect => 'session-zone.t', bad => [
+        [ 'NAME x;', qr/invalid value/ ], [ 'NAME 30s;', qr/1m to 7d/ ],
+        [ 'NAME 8d;', qr/1m to 7d/ ] ] },
+    sandbox_session_zone => { good => '128k', effect => 'session-zone.t', bad => [
+        [ 'NAME x;', qr/invalid value/ ], [ 'NAME 8k;', qr/too small/ ] ] },
     sandbox_port_zone => { good => '128k', effect => 'ports.t', bad => [
         [ 'NAME x;', qr/invalid value/ ] ] },
     sandbox_upstream => { skip_good => 1, effect => 'endpoints.t', bad => [

@@ -78,6 +78,7 @@ check_presented(sb_str_t text)
     sb_token_t           row;
     sb_tokens_t          t;
     const sb_token_t    *found;
+    sb_code_t            code;
     sb_endpoint_token_t  e;
 
     memset(&row, 0, sizeof(row));
@@ -99,6 +100,16 @@ check_presented(sb_str_t text)
 
     } else {
         check(rc == SB_DECLINED && e.row == NULL && e.sandbox.len == 0);
+    }
+
+    if (sb_code_check(&code, &t, text, NOW) == SB_OK) {
+        check(found == NULL && rc != SB_OK);
+        check(code.row == &row && code.role <= row.role
+              && code.made_us <= NOW);
+        check(sb_token_like(text));
+
+    } else {
+        check(code.row == NULL);
     }
 
     if (found != NULL || rc == SB_OK) {

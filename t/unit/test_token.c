@@ -109,6 +109,78 @@ test_allows(void **state)
 }
 
 
+/* C142: a code is of one token, for a minute, and nothing else */
+static void
+test_code(void **state)
+{
+    char         text[SB_ENDPOINT_TOKEN_MAX], again[SB_ENDPOINT_TOKEN_MAX];
+    char         buf[SB_ENDPOINT_TOKEN_MAX], token[SB_TOKEN_TEXT_MAX];
+    size_t       i;
+    sb_code_t    c, got;
+    sb_token_t   row;
+    sb_tokens_t  t;
+
+    sb_endpoint_token_t  e;
+
+    (void) state;
+
+    memset(&row, 0, sizeof(row));
+    sb_token_make(&row, token);
+    row.role = SB_ROLE_OPERATOR;
+    t.items = &row;
+    t.n = 1;
+
+    c.row = &row;
+    c.role = SB_ROLE_VIEWER;
+    c.made_us = NOW;
+    sb_code_make(text, &c);
+    sb_code_make(again, &c);
+    assert_string_not_equal(text, again);
+    assert_true(sb_token_like(str(text)));
+
+    assert_int_equal(sb_code_check(&got, &t, str(text), NOW), SB_OK);
+    assert_ptr_equal(got.row, &row);
+    assert_int_equal(got.role, SB_ROLE_VIEWER);
+    assert_int_equal(got.made_us, NOW);
+    assert_int_equal(sb_code_check(&got, &t, str(text), NOW + SB_CODE_VALID_US),
+                     SB_OK);
+    assert_int_equal(sb_code_check(&got, &t, str(text),
+                                   NOW + SB_CODE_VALID_US + 1), SB_DECLINED);
+    assert_int_equal(sb_code_check(&got, &t, str(text), NOW - 1), SB_DECLINED);
+
+    assert_null(sb_token_check(&t, str(text), NOW));
+    assert_int_equal(sb_endpoint_token_check(&e, &t, str(text), NOW, buf),
+                     SB_DECLINED);
+
+    e.sandbox = str("s1");
+    e.port = 1;
+    e.actor_type = e.actor_id = str("");
+    e.row = &row;
+    assert_int_equal(sb_endpoint_token_make(again, &e), SB_OK);
+    assert_int_equal(sb_code_check(&got, &t, str(again), NOW), SB_DECLINED);
+
+    for (i = 0; i < strlen(text); i++) {
+        memcpy(again, text, sizeof(again));
+        again[i] = again[i] == 'A' ? 'B' : 'A';
+        assert_int_equal(sb_code_check(&got, &t, str(again), NOW),
+                         SB_DECLINED);
+        assert_int_equal(sb_code_check(&got, &t, sb_str(text, i), NOW),
+                         SB_DECLINED);
+    }
+
+    /* no more than its token, and gone with it */
+
+    c.role = SB_ROLE_ADMIN;
+    sb_code_make(text, &c);
+    assert_int_equal(sb_code_check(&got, &t, str(text), NOW), SB_OK);
+    assert_int_equal(got.role, SB_ROLE_OPERATOR);
+    row.hash[0] ^= 1;
+    assert_int_equal(sb_code_check(&got, &t, str(text), NOW), SB_DECLINED);
+    t.n = 0;
+    assert_int_equal(sb_code_check(&got, &t, str(text), NOW), SB_DECLINED);
+}
+
+
 /* C145: what is misspelt stops the start, it never opens a door */
 static void
 test_file_errors(void **state)
@@ -627,6 +699,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_allows),
+        cmocka_unit_test(test_code),
         cmocka_unit_test(test_file_errors),
         cmocka_unit_test(test_file_bound),
         cmocka_unit_test(test_line),

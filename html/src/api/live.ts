@@ -5,7 +5,7 @@
 // open six connections to a host, and eight tabs have to work.
 
 import { useEffect, useRef, useState } from 'react';
-import { credential, sessionEnded } from './credential';
+import { sessionEnded } from './credential';
 import { apiUrl, type Params } from './request';
 import { EventParser } from './sse';
 import type { LiveEvent } from './types';
@@ -107,7 +107,7 @@ export class LiveStream {
     let ended = false;
 
     try {
-      const headers: Record<string, string> = { Accept: 'text/event-stream', ...credential() };
+      const headers: Record<string, string> = { Accept: 'text/event-stream' };
 
       if (this.last !== null) {
         headers['Last-Event-ID'] = this.last;

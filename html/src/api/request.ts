@@ -2,7 +2,7 @@
 // routes, with the session's credential and errors as ApiError.
 
 import { apiRoot, sandboxRoot } from '@/lib/mount';
-import { credential, sessionEnded } from './credential';
+import { sessionEnded } from './credential';
 import { ApiError, errorOf } from './errors';
 
 type Value = string | number | boolean | null | undefined;
@@ -56,7 +56,7 @@ export const execdUrl = (id: string, route: string, params?: Params): string =>
 
 /** Asks; an answer of 200 to 299, or an ApiError. */
 export async function request(url: string, o: Options = {}): Promise<Response> {
-  const headers: Record<string, string> = { ...credential(), ...o.headers };
+  const headers: Record<string, string> = { ...o.headers };
   let body = o.body;
 
   if (o.json !== undefined) {

@@ -5,8 +5,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import {
   createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState,
 } from 'react';
-import { credential, hasToken, onSessionEnd, sessionEnded, setToken } from './credential';
-import { ApiError } from './errors';
+import { onSessionEnd, sessionEnded } from './credential';
 import { api } from './request';
 
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
@@ -38,45 +37,11 @@ function read(answer: SessionAnswer): Session | null {
   };
 }
 
-const absent = (e: unknown) => e instanceof ApiError && (e.status === 404 || e.status === 401);
+const whoAmI = async (): Promise<Session | null> =>
+  read(await api<SessionAnswer>('session', { keepSession: true }));
 
-/** health tells more than its status only to whoever has a right token. */
-async function tokenCounts(): Promise<boolean> {
-  return 'version' in await api<object>('health', { keepSession: true });
-}
-
-async function whoAmI(): Promise<Session | null> {
-  try {
-    return read(await api<SessionAnswer>('session', { keepSession: true }));
-  } catch (e) {
-    if (!absent(e)) {
-      throw e;
-    }
-  }
-
-  return hasToken() && await tokenCounts() ? { name: null, role: null, expiresAt: null } : null;
-}
-
-async function signIn(by: { token: string } | { code: string }): Promise<void> {
-  setToken(null);
-
-  try {
-    await api('session', { method: 'POST', json: by, keepSession: true });
-    return;
-  } catch (e) {
-    if (!absent(e) || !('token' in by)) {
-      throw e;
-    }
-
-    // no sessions here, or a wrong token: the token itself tells which
-    setToken(by.token);
-
-    if (!await tokenCounts()) {
-      setToken(null);
-      throw e;
-    }
-  }
-}
+const signIn = (by: { token: string } | { code: string }): Promise<unknown> =>
+  api('session', { method: 'POST', json: by, keepSession: true });
 
 interface Value {
   session: Session | null;
@@ -107,7 +72,6 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     if (client.getQueryData(['session'])) {
       setEnded(true);
     }
-    setToken(null);
     client.setQueryData(['session'], null);
   }), [client]);
 
@@ -130,11 +94,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   }, [client]);
 
   const doSignOut = useCallback(async () => {
-    if (!('Authorization' in credential())) {
-      await api('session', { method: 'DELETE', keepSession: true });
-    }
-
-    setToken(null);
+    await api('session', { method: 'DELETE', keepSession: true });
     setEnded(false);
     client.removeQueries({ predicate: (q) => q.queryKey[0] !== 'session' });
     client.setQueryData(['session'], null);
