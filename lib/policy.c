@@ -401,29 +401,56 @@ sb_policy_outcome(const sb_policy_rule_t *rule, const sb_policy_condition_t *c,
 }
 
 
-/* Patterns decide in order, the last that matches wins. */
+/* Patterns decide in order, the last that matches wins.  While mounts are not
+ * known, `guess` says whether the path is in one. */
 static bool
-sb_policy_path(const sb_policy_walk_t *w, const sb_policy_rule_t *rule,
-    const sb_policy_condition_t *c)
+sb_policy_patterns(const sb_policy_walk_t *w, const sb_policy_condition_t *c,
+    bool below, bool guess)
 {
-    bool                 match = false, below;
-    size_t               i;
-    const sb_pattern_t  *p;
-
-    /* to remove or to move a directory does it to all that is in it */
-    below = w->tree && rule->effect != SB_PE_ALLOW && !c->negated;
+    bool                        match = false, hit;
+    size_t                      i;
+    const sb_pattern_t         *p;
+    const sb_policy_request_t  *r = w->request;
 
     for (i = 0; i < c->n; i++) {
         p = c->values[i].pattern;
 
-        if (sb_pattern_match(p, &w->parts, w->at)
-            || (below && !p->negated && sb_pattern_below(p, &w->parts)))
-        {
+        if (p->mounts) {
+            hit = r->has_mounts
+                  ? sb_mounts_match(r->mounts, r->nmounts, &w->parts,
+                                    below && !p->negated)
+                  : guess;
+
+        } else {
+            hit = sb_pattern_match(p, &w->parts, w->at)
+                  || (below && !p->negated && sb_pattern_below(p, &w->parts));
+        }
+
+        if (hit) {
             match = !p->negated;
         }
     }
 
     return match;
+}
+
+
+static sb_holds_e
+sb_policy_path(const sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+    const sb_policy_condition_t *c)
+{
+    bool  below, match;
+
+    /* to remove or to move a directory does it to all that is in it */
+    below = w->tree && rule->effect != SB_PE_ALLOW && !c->negated;
+
+    match = sb_policy_patterns(w, c, below, false);
+
+    if (match != sb_policy_patterns(w, c, below, true)) {
+        return SB_H_UNKNOWN;
+    }
+
+    return match ? SB_H_YES : SB_H_NO;
 }
 
 
@@ -511,7 +538,7 @@ sb_policy_file(const sb_policy_walk_t *w, const sb_policy_rule_t *rule,
         c = &rule->conditions[i];
 
         if (c->kind == SB_PC_PATH
-            && sb_policy_path(w, rule, c) == c->negated)
+            && !sb_policy_outcome(rule, c, sb_policy_path(w, rule, c)))
         {
             return false;
         }
@@ -701,35 +728,80 @@ sb_policy_check(const sb_policy_t *policy, const sb_policy_request_t *request,
 }
 
 
+/* Could the rule apply to the operation, for all that is known of it? */
+static bool
+sb_policy_concerns(const sb_policy_t *policy, const sb_policy_rule_t *rule,
+    const sb_op_t *op)
+{
+    size_t               i;
+    sb_policy_request_t  r = { .op = op };
+    sb_policy_walk_t     w = { .policy = policy, .request = &r };
+    sb_holds_e           holds;
+
+    for (i = 0; i < rule->n; i++) {
+
+        if (rule->conditions[i].kind > SB_PC_ACCESS) {
+            continue;
+        }
+
+        (void) sb_policy_holds(&w, rule, &rule->conditions[i], &holds);
+
+        if (!sb_policy_outcome(rule, &rule->conditions[i], holds)) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
 bool
 sb_policy_reads(const sb_policy_t *policy, const sb_op_t *op)
 {
-    bool                     wanted;
-    size_t                   i, k;
-    sb_policy_request_t      r = { .op = op };
-    sb_policy_walk_t         w = { .policy = policy, .request = &r };
-    sb_holds_e               holds;
+    size_t                   i;
     const sb_policy_rule_t  *rule;
 
     for (i = 0; i < policy->n; i++) {
         rule = &policy->rules[i];
-        wanted = rule->of_file || rule->limit;
 
-        for (k = 0; wanted && k < rule->n; k++) {
-            if (rule->conditions[k].kind > SB_PC_ACCESS) {
-                continue;
-            }
-
-            (void) sb_policy_holds(&w, rule, &rule->conditions[k], &holds);
-            wanted = sb_policy_outcome(rule, &rule->conditions[k], holds);
-        }
-
-        if (wanted) {
+        if ((rule->of_file || rule->limit)
+            && sb_policy_concerns(policy, rule, op))
+        {
             return true;
         }
     }
 
     return false;
+}
+
+
+unsigned
+sb_policy_asks(const sb_policy_t *policy, const sb_op_t *op)
+{
+    size_t                        i, k, n;
+    unsigned                      asks, all = 0;
+    const sb_policy_rule_t       *rule;
+    const sb_policy_condition_t  *c;
+
+    for (i = 0; i < policy->n; i++) {
+        rule = &policy->rules[i];
+        asks = 0;
+
+        for (k = 0; k < rule->n; k++) {
+            c = &rule->conditions[k];
+            asks |= c->kind == SB_PC_METADATA ? SB_POLICY_METADATA : 0;
+
+            for (n = 0; c->kind == SB_PC_PATH && n < c->n; n++) {
+                asks |= c->values[n].pattern->mounts ? SB_POLICY_MOUNTS : 0;
+            }
+        }
+
+        if (asks && sb_policy_concerns(policy, rule, op)) {
+            all |= asks;
+        }
+    }
+
+    return all;
 }
 
 

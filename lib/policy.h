@@ -46,6 +46,11 @@ typedef struct {
                                                not */
     const sb_policy_pair_t  *metadata;
     size_t                   nmetadata;
+    bool                     has_mounts;    /* they are known; else a deny by
+                                               <mounts> applies, an allow does
+                                               not */
+    const sb_str_t          *mounts;        /* normal absolute paths */
+    size_t                   nmounts;
     bool                     has_command;
     sb_str_t                 command;
     bool                     argv;          /* it is a JSON array of words */
@@ -102,6 +107,11 @@ sb_rc_t sb_policy_check(const sb_policy_t *policy,
 /* Can a verdict on this operation depend on its files?  Then an upload is read
  * to its end before it goes on. */
 bool sb_policy_reads(const sb_policy_t *policy, const sb_op_t *op);
+
+/* What has to be known of the sandbox for a verdict on this operation. */
+#define SB_POLICY_METADATA  0x01
+#define SB_POLICY_MOUNTS    0x02
+unsigned sb_policy_asks(const sb_policy_t *policy, const sb_op_t *op);
 
 /* Appends the rules in force as a JSON object: name, rules with name, effect,
  * line and their text, default. */

@@ -36,6 +36,7 @@ typedef struct {
     bool      anchored;
     bool      directory;    /* ended with "/" */
     bool      nocase;
+    bool      mounts;       /* it is "<mounts>" */
     size_t    n;
     sb_str_t  segments[];
 } sb_pattern_t;
@@ -99,6 +100,11 @@ typedef struct {
     sb_str_t  *segments;
 } sb_path_parts_t;
 
+#define SB_MOUNTS  sb_lit("<mounts>")
+
+/* Is the path a mount or below one?  Or (tree) is one of them below it? */
+bool sb_mounts_match(const sb_str_t *mounts, size_t n,
+    const sb_path_parts_t *path, bool tree);
 /* Does the pattern match the path or a directory above it? */
 bool sb_pattern_match(const sb_pattern_t *p, const sb_path_parts_t *path,
     sb_at_e at);

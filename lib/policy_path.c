@@ -101,6 +101,7 @@ sb_pattern_parse(sb_pattern_t **pattern, sb_str_t text, bool nocase,
         text.len--;
     }
 
+    p->mounts = sb_eq(text, SB_MOUNTS);
     p->anchored = text.len && memchr(text.data, '/', text.len) != NULL;
 
     for (i = 0, start = 0; i <= text.len; i++) {
@@ -417,4 +418,51 @@ sb_pattern_below(const sb_pattern_t *p, const sb_path_parts_t *path)
     }
 
     return true;
+}
+
+
+bool
+sb_mounts_match(const sb_str_t *mounts, size_t n, const sb_path_parts_t *path,
+    bool tree)
+{
+    bool      same;
+    size_t    i, k, at, end;
+    sb_str_t  m;
+
+    for (i = 0; i < n; i++) {
+        m = mounts[i];
+        same = true;
+
+        for (k = 0, at = 0; ; at = end) {
+
+            while (at < m.len && m.data[at] == '/') {
+                at++;
+            }
+
+            for (end = at; end < m.len && m.data[end] != '/'; end++) {
+                /* void */
+            }
+
+            if (sb_eq(sb_str(m.data + at, end - at), sb_lit("."))) {
+                continue;
+            }
+
+            if (at == end || k == path->n) {
+                break;
+            }
+
+            if (!sb_eq(sb_str(m.data + at, end - at), path->segments[k++])) {
+                same = false;
+                break;
+            }
+        }
+
+        /* the mount ended first (one at the root is none), or the path did */
+
+        if (same && (at == end ? k > 0 : tree)) {
+            return true;
+        }
+    }
+
+    return false;
 }

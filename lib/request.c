@@ -207,6 +207,9 @@ sb_request_refine(sb_request_ctx_t *c, bool empty)
 
     } else if (sb_eq(name, sb_lit("command.execute")) && !empty) {
         rc = sb_request_runs(c);
+
+    } else if (sb_eq(name, sb_lit("sandbox.create")) && !empty) {
+        r->volumes = sb_jv_get(sb_jdoc_root(c->mem->doc), "volumes");
     }
 
     return rc;

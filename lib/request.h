@@ -43,6 +43,7 @@ typedef struct {
     sb_str_t            image;      /* sandbox.create: image.uri */
     bool                has_image;
     const sb_jv_t      *metadata;   /* sandbox.create: an object, or NULL */
+    const sb_jv_t      *volumes;    /* sandbox.create: what it has, or NULL */
     size_t              redacted;   /* values left out because they are, or may
                                        be, secrets */
     const char         *reason;     /* on errors */

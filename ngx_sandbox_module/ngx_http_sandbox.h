@@ -283,6 +283,7 @@ typedef struct {
     off_t                         bytes_in;
     off_t                         looked;       /* at its limits, up to here */
     sb_policy_verdict_t          *verdict;      /* NULL: not judged */
+    ngx_str_t                     known;        /* of the sandbox, for that */
 
     /* locks */
     ngx_str_t                     lock_keys;    /* X-Sandbox-Lock */
@@ -354,6 +355,8 @@ typedef struct {
     unsigned                      body_started:1;
     unsigned                      body_done:1;
     unsigned                      policed:1;    /* the policy has spoken */
+    unsigned                      known_found:1;    /* known is what it is */
+    unsigned                      known_waiting:1;
     unsigned                      spooling:1;   /* an upload is read whole */
     unsigned                      spooled:1;
     unsigned                      routed:1;     /* road and headers are set */
@@ -395,6 +398,9 @@ ngx_http_sandbox_ctx_t *ngx_http_sandbox_get_ctx(ngx_http_request_t *r);
 /* Called by the helper client: the frame waited for is in the journal (rc
  * NGX_OK), could not be (NGX_ERROR), or was not in time (NGX_ABORT). */
 void ngx_http_sandbox_resume(ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc);
+/* Runs the phases of a request that has waited, as the last thing of an
+ * event. */
+void ngx_http_sandbox_run(ngx_http_request_t *r);
 
 /* ngx_http_sandbox_auth.c: credentials, Host, who acts, headers upstream */
 void ngx_http_sandbox_authenticate(ngx_http_request_t *r,

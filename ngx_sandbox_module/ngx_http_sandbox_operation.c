@@ -12,6 +12,7 @@
 #include "ngx_http_sandbox_before.h"
 #include "ngx_http_sandbox_full.h"
 #include "ngx_http_sandbox_headers.h"
+#include "ngx_http_sandbox_known.h"
 #include "ngx_http_sandbox_lock.h"
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_policy.h"
@@ -196,6 +197,7 @@ ngx_http_sandbox_detach(void *data)
 
     ngx_http_sandbox_before_forget(ctx);
     ngx_http_sandbox_precondition_forget(ctx);
+    ngx_http_sandbox_known_forget(ctx);
 }
 
 
@@ -326,7 +328,7 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (ctx->waiting) {
+    if (ctx->waiting || ctx->known_waiting) {
         /* a write event ran the phases again */
         return NGX_AGAIN;
     }
@@ -848,12 +850,6 @@ ngx_http_sandbox_road(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 void
 ngx_http_sandbox_resume(ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc)
 {
-    ngx_connection_t    *c;
-    ngx_http_request_t  *r;
-
-    r = ctx->request;
-    c = r->connection;
-
     ctx->waiting = 0;
     ngx_http_sandbox_metric_worker->waiters--;
 
@@ -864,10 +860,21 @@ ngx_http_sandbox_resume(ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc)
         ctx->failed = 1;
     }
 
-    ngx_http_set_log_request(c->log, r);
-
-    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, c->log, 0,
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, ctx->request->connection->log, 0,
                    "sandbox %s resumes: %i", ctx->id_text, rc);
+
+    ngx_http_sandbox_run(ctx->request);
+}
+
+
+void
+ngx_http_sandbox_run(ngx_http_request_t *r)
+{
+    ngx_connection_t  *c;
+
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
 
     /* still ngx_http_core_run_phases() */
     r->write_event_handler(r);

@@ -5,8 +5,10 @@
  */
 
 
+#include "ngx_http_sandbox_known.h"
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_policy.h"
+#include "policy_known.h"
 
 
 /* of an upload, between two looks at its limits */
@@ -104,11 +106,22 @@ ngx_int_t
 ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf)
 {
+    unsigned   asks;
     ngx_int_t  rc;
 
     if (!ctx->authenticated) {
         /* "GET /health" of a load balancer */
         return NGX_OK;
+    }
+
+    asks = ctx->route.sandbox.len ? sb_policy_asks(lcf->policy, ctx->op) : 0;
+
+    if (asks) {
+        rc = ngx_http_sandbox_known_find(r, ctx, asks);
+
+        if (rc != NGX_OK) {
+            return rc == NGX_AGAIN ? NGX_AGAIN : NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
     }
 
     if (ctx->op->flags & SB_OPF_UPLOAD && !ctx->body_done
@@ -235,6 +248,7 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
     sb_rc_t               rc;
     sb_policy_file_t     *files;
     sb_policy_pair_t     *metadata;
+    sb_policy_known_t     known;
     sb_policy_request_t   p;
 
     if (ctx->verdict == NULL) {
@@ -271,9 +285,22 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
         ngx_http_sandbox_policy_files(ctx, &p, files);
     }
 
+    ngx_memzero(&known, sizeof(sb_policy_known_t));
+
     rc = SB_OK;
 
-    if (ctx->facts) {
+    if (ctx->known.len) {
+        rc = sb_policy_known_read(&known, ngx_http_sandbox_str(&ctx->known));
+
+        p.has_metadata = known.has_metadata;
+        p.metadata = known.metadata;
+        p.nmetadata = known.nmetadata;
+        p.has_mounts = known.has_mounts;
+        p.mounts = known.mounts;
+        p.nmounts = known.nmounts;
+    }
+
+    if (rc == SB_OK && ctx->facts) {
         p.has_command = ctx->facts->has_command || ctx->facts->command.len;
         p.command = ctx->facts->command;
         p.argv = ctx->facts->argv;
@@ -310,6 +337,7 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
         rc = sb_policy_check(lcf->policy, &p, ctx->verdict);
     }
 
+    sb_policy_known_free(&known);
     ngx_free(metadata);
     ngx_free(files);
 

@@ -5,6 +5,7 @@
  */
 
 
+#include "ngx_http_sandbox_known.h"
 #include "ngx_http_sandbox_port.h"
 
 
@@ -337,6 +338,10 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     if (ctx->route.sandbox.len) {
 
+        if (sb_op_index(ctx->op) == SB_OP_SANDBOX_METADATA_PATCH) {
+            ngx_http_sandbox_known_changed(r, ctx);
+        }
+
         if (ctx->upstream_status == NGX_HTTP_NOT_FOUND
             && ctx->route.surface == SB_SURFACE_LIFECYCLE
             && !(ctx->op->flags & SB_OPF_UNKNOWN))
@@ -660,6 +665,10 @@ ngx_http_sandbox_whole(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         expires = f->expires_us;
         ngx_http_sandbox_endpoint_expires(mcf, ngx_http_sandbox_str(&id),
                                           expires);
+    }
+
+    if (f->id.len && sb_op_index(ctx->op) == SB_OP_SANDBOX_CREATE) {
+        ngx_http_sandbox_known_made(r, ctx, f->id);
     }
 
     if (f->nitems && ctx->mode != NGX_HTTP_SANDBOX_OFF) {

@@ -14,7 +14,7 @@
 #include "ngx_http_sandbox_metrics.h"
 
 
-#define NGX_HTTP_SANDBOX_ZONE_LAYOUT  1
+#define NGX_HTTP_SANDBOX_ZONE_LAYOUT  2
 
 #define NGX_HTTP_SANDBOX_ZONE_PORTS   8
 #define NGX_HTTP_SANDBOX_ZONE_EVICT   32
@@ -506,11 +506,34 @@ ngx_http_sandbox_zone_remove_all(ngx_http_sandbox_zone_t *zone,
 }
 
 
+void
+ngx_http_sandbox_zone_know(ngx_http_sandbox_zone_t *zone,
+    ngx_http_sandbox_zone_node_t *sn, sb_str_t text)
+{
+    if (sn->known) {
+        ngx_slab_free_locked(zone->shpool, sn->known);
+        sn->known_len = 0;
+    }
+
+    sn->known_stale = 0;
+    sn->known = ngx_http_sandbox_zone_alloc(zone, text.len, sn);
+
+    if (sn->known) {
+        sn->known_len = text.len;
+        ngx_memcpy(sn->known, text.data, text.len);
+    }
+}
+
+
 static void
 ngx_http_sandbox_zone_evict(ngx_http_sandbox_zone_t *zone,
     ngx_http_sandbox_zone_node_t *sn)
 {
     ngx_http_sandbox_zone_remove_all(zone, sn);
+
+    if (sn->known) {
+        ngx_slab_free_locked(zone->shpool, sn->known);
+    }
 
     ngx_queue_remove(&sn->lru);
     ngx_rbtree_delete(&zone->sh->sandboxes, &sn->node);

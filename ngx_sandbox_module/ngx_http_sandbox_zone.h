@@ -46,6 +46,9 @@ typedef struct {
     uint64_t                      expires_us;   /* 0: never, or not known */
     ngx_msec_t                    gone_ms;
     ngx_uint_t                    gone;
+    u_char                       *known;        /* lib/policy_known.h */
+    size_t                        known_len;
+    ngx_uint_t                    known_stale;  /* its metadata may be others */
     size_t                        len;
     u_char                        id[1];
 } ngx_http_sandbox_zone_node_t;
@@ -109,6 +112,9 @@ void ngx_http_sandbox_zone_remove(ngx_http_sandbox_zone_t *zone,
     ngx_http_sandbox_zone_port_t *e);
 void ngx_http_sandbox_zone_remove_all(ngx_http_sandbox_zone_t *zone,
     ngx_http_sandbox_zone_node_t *sn);
+/* Keeps what is known of the sandbox for its policy.  Without room nothing is. */
+void ngx_http_sandbox_zone_know(ngx_http_sandbox_zone_t *zone,
+    ngx_http_sandbox_zone_node_t *sn, sb_str_t text);
 
 
 #endif /* _NGX_HTTP_SANDBOX_ZONE_H_INCLUDED_ */

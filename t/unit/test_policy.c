@@ -628,6 +628,79 @@ test_shell(void **state)
 
 
 static void
+test_mounts(void **state)
+{
+    size_t               i;
+    sb_policy_t         *p;
+    sb_policy_file_t     f = { .mode = SB_MODE_NONE };
+    sb_policy_request_t  r = { .files = &f, .nfiles = 1, .files_total = 1 };
+
+    static const sb_str_t  mounts[] = { { "/data", 5 }, { "//srv/./deep/", 13 },
+                                        { "/./", 3 } };
+
+    static const struct {
+        const char  *op, *rules, *path;
+        int          known;         /* 0: no, 1: yes, 2: there are none */
+        bool         denied;
+    } cases[] = {
+        { "file.write", "deny a { not path <mounts>; }", "/data/x", 1, false },
+        { "file.write", "deny a { not path <mounts>; }", "/data", 1, false },
+        { "file.write", "deny a { not path <mounts>; }", "/srv/deep/x", 1,
+          false },
+        { "file.write", "deny a { not path <mounts>; }", "/database", 1, true },
+        { "file.write", "deny a { not path <mounts>; }", "/srv", 1, true },
+        { "file.write", "deny a { not path <mounts>; }", "/", 1, true },
+        { "file.write", "deny a { not path <mounts>; }", "/data/x", 2, true },
+        { "file.write", "deny a { not path <mounts>; }", "/data/x", 0, true },
+        { "file.write", "deny a { not path /w <mounts>; }", "/w/x", 0, false },
+        { "file.write", "deny a { path <mounts>; }", "/x", 0, true },
+        { "file.write", "deny a { path <mounts>; }", "/x", 1, false },
+        { "file.write", "deny a { path <mounts> !/x; }", "/x", 0, false },
+        { "file.write", "deny a { path /data !<mounts>; }", "/data", 1, false },
+        { "dir.delete", "deny a { path <mounts>; }", "/srv", 1, true },
+        { "dir.delete", "deny a { path <mounts>; }", "/", 1, true },
+        { "dir.delete", "deny a { path <mounts>; }", "/sr", 1, false },
+        { "file.write", "allow a { path <mounts>; } deny b;", "/data/x", 0,
+          true },
+        { "file.write", "allow a { not path <mounts>; } deny b;", "/x", 0,
+          true },
+        { "file.write", "allow a { path <mounts>; } deny b;", "/data/x", 1,
+          false },
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char  text[256];
+
+        snprintf(text, sizeof(text), "%s default allow;", cases[i].rules);
+        p = policy(text);
+
+        r.op = sb_op_find(sb_str(cases[i].op, strlen(cases[i].op)));
+        r.has_mounts = cases[i].known > 0;
+        r.mounts = mounts;
+        r.nmounts = cases[i].known == 1 ? 3 : 0;
+        f.path = sb_str(cases[i].path, strlen(cases[i].path));
+
+        if ((judge(p, &r).decision == SB_POLICY_DENY) != cases[i].denied) {
+            fail_msg("%s %s, %s", cases[i].op, cases[i].path, cases[i].rules);
+        }
+
+        assert_int_equal(sb_policy_asks(p, r.op), SB_POLICY_MOUNTS);
+        assert_int_equal(sb_policy_asks(p, sb_op_find(sb_lit("file.write"))),
+                         SB_POLICY_MOUNTS);
+        sb_policy_free(p);
+    }
+
+    p = policy("deny a { operation file.write; metadata a=b; } default allow;");
+    assert_int_equal(sb_policy_asks(p, sb_op_find(sb_lit("file.write"))),
+                     SB_POLICY_METADATA);
+    assert_int_equal(sb_policy_asks(p, sb_op_find(sb_lit("file.read"))), 0);
+    sb_policy_free(p);
+}
+
+
+static void
 test_commands(void **state)
 {
     size_t               i;
@@ -795,6 +868,7 @@ main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_conditions),
         cmocka_unit_test(test_shell),
+        cmocka_unit_test(test_mounts),
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_reads),
     };
