@@ -25,6 +25,8 @@ export const makeRouter = () => createBrowserRouter([
                 children: [
                   { index: true, element: <Navigate to="history" replace /> },
                   { path: 'history', lazy: () => import('@/pages/timeline') },
+                  { path: 'commands', lazy: () => import('@/pages/commands') },
+                  { path: 'terminal', lazy: () => import('@/pages/terminal') },
                   { path: 'overview', lazy: () => import('@/pages/sandbox/overview') },
                 ],
               },

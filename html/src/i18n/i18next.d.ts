@@ -1,20 +1,24 @@
 // Keys are checked by the compiler: an area added here is all it takes.
 
 import 'i18next';
+import type commands from './en/commands.json';
 import type common from './en/common.json';
 import type overview from './en/overview.json';
 import type sandboxes from './en/sandboxes.json';
 import type signin from './en/signin.json';
+import type terminal from './en/terminal.json';
 import type timeline from './en/timeline.json';
 
 declare module 'i18next' {
   interface CustomTypeOptions {
     defaultNS: 'common';
     resources: {
+      commands: typeof commands;
       common: typeof common;
       overview: typeof overview;
       sandboxes: typeof sandboxes;
       signin: typeof signin;
+      terminal: typeof terminal;
       timeline: typeof timeline;
     };
   }

@@ -46,7 +46,8 @@ export function Input({ className, ...rest }:
   return <input spellCheck={false} {...rest} className={cx(inputClass, 'w-full', className)} />;
 }
 
-export function Textarea({ className, ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement>) {
+export function Textarea({ className, ...rest }:
+  TextareaHTMLAttributes<HTMLTextAreaElement> & { ref?: Ref<HTMLTextAreaElement> }) {
   return (
     <textarea spellCheck={false} {...rest}
       className={cx(inputClass, 'w-full h-auto min-h-20 py-1.5 font-mono text-xs', className)}

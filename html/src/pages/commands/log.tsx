@@ -1,0 +1,82 @@
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { ArrowDownToLine, WrapText } from 'lucide-react';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { useTranslation } from 'react-i18next';
+import { cx } from '@/lib/cx';
+import { useStored } from '@/lib/stored';
+import { Button } from '@/ui/button';
+import { PlainText } from '@/ui/plain-text';
+import type { Line } from './runs';
+
+const HEIGHT = 20;
+const NEAR = 24;
+const LONGEST = 20_000;
+
+/** Lines as they come: the end is in view until one scrolls away from it. */
+export function Log({ lines, children, empty }: { lines: readonly Line[]; children?: ReactNode; empty: string }) {
+  const { t } = useTranslation('commands');
+  const box = useRef<HTMLDivElement>(null);
+  const [follow, setFollow] = useState(true);
+  const [wrap, setWrap] = useStored('wrap', ['on', 'off'], 'on');
+  const virtual = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => HEIGHT,
+    getItemKey: (i) => lines[i]!.n,
+    overscan: 20,
+  });
+  const total = virtual.getTotalSize();
+
+  useEffect(() => virtual.measure(), [virtual, wrap]);
+
+  useEffect(() => {
+    if (follow && box.current) {
+      box.current.scrollTop = box.current.scrollHeight;
+    }
+  }, [follow, total, lines.length]);
+
+  return (
+    <div className="flex min-h-0 flex-1 flex-col">
+      <div className="flex items-center gap-2 border-b px-3 py-1.5">
+        {children}
+        <span className="flex-1" />
+        <Button size="sm" aria-pressed={wrap === 'on'} aria-label={t('wrap')} className={cx(wrap === 'on' && 'bg-tint')}
+          icon={<WrapText size={14} aria-hidden />} onClick={() => setWrap(wrap === 'on' ? 'off' : 'on')}
+        />
+        <Button size="sm" aria-pressed={follow} aria-label={t('follow')} className={cx(follow && 'bg-tint')}
+          icon={<ArrowDownToLine size={14} aria-hidden />} onClick={() => setFollow(!follow)}
+        />
+      </div>
+      <div ref={box} role="region" aria-label={t('output')} tabIndex={0}
+        className="min-h-0 flex-1 overflow-auto py-2 [overflow-anchor:none]"
+        onWheel={(e) => { if (e.deltaY < 0) setFollow(false); }}
+        onScroll={({ currentTarget: b }) => {
+          if (b.scrollHeight - b.scrollTop - b.clientHeight < NEAR) {
+            setFollow(true);
+          }
+        }}
+        onKeyDown={(e) => { if (['PageUp', 'ArrowUp', 'Home'].includes(e.key)) setFollow(false); }}
+      >
+        {lines.length === 0 && <p className="px-3 text-sm text-dim">{empty}</p>}
+        <div className="relative w-full" style={{ height: total }}>
+          {virtual.getVirtualItems().map((v) => {
+            const line = lines[v.index]!;
+
+            return (
+              <div key={v.key} ref={virtual.measureElement} data-index={v.index} data-stream={line.stream}
+                className={cx('absolute left-0 top-0 border-l-2 px-3', wrap === 'on' ? 'w-full' : 'w-max min-w-full',
+                  line.stream === 'stderr' ? 'border-bad' : 'border-transparent')}
+                style={{ transform: `translateY(${v.start}px)` }}
+              >
+                {line.stream === 'stderr' && <span className="sr-only">stderr: </span>}
+                <PlainText bare wrap={wrap === 'on'} className="overflow-visible! min-h-5"
+                  text={line.text.length > LONGEST ? `${line.text.slice(0, LONGEST)} …` : line.text}
+                />
+              </div>
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,221 @@
+import {
+  facts, is, ok, open, overflow, run, serious, settled, shot, signIn, token, url, WIDTHS,
+} from './lib/browser.mjs';
+
+const commandsUrl = (id) => `${url}sandboxes/${id}/commands`;
+const field = (page) => page.getByRole('textbox', { name: 'Command', exact: true });
+const detail = (page) => page.getByRole('region', { name: 'One command' });
+const log = (page) => page.getByRole('region', { name: /^(Output|输出)$/ });
+const lines = (page) => log(page).locator('[data-stream]').evaluateAll((all) => all
+  .map((e) => [e.dataset.stream, e.querySelector('pre').textContent]));
+
+async function commands(browser, id = facts.sandbox) {
+  const page = await open(browser);
+
+  await page.goto(commandsUrl(id));
+  await signIn(page);
+  await field(page).waitFor();
+  return page;
+}
+
+const enter = async (page, text) => {
+  await field(page).fill(text);
+  await field(page).press('Enter');
+};
+
+await run({
+  'live, line by line': async (browser) => {
+    const page = await commands(browser);
+
+    ok(await field(page).evaluate((e) => e === document.activeElement), 'the field has the keyboard');
+    await enter(page, 'for i in 1 2 3 4; do echo "line $i"; sleep 1; done; echo "at the end" >&2; exit 3');
+    await log(page).getByText('line 1', { exact: true }).waitFor();
+    ok(!(await lines(page)).some(([, l]) => l === 'line 4'), 'a line is seen before the next one is written');
+    await log(page).getByText('line 2', { exact: true }).waitFor();
+    ok(await detail(page).getByText('Running', { exact: true }).isVisible(), 'while it runs');
+    await detail(page).getByText('Failed · 3').waitFor();
+    is(await lines(page), [...[1, 2, 3, 4].map((i) => ['stdout', `line ${i}`]), ['stderr', 'at the end']],
+      'all of it, in order, and which was an error');
+    ok(/op=/.test(page.url()), 'it has an address');
+
+    await page.reload();
+    await detail(page).getByText('Failed · 3').waitFor();
+    await detail(page).getByText('line 4').waitFor();
+    ok(true, 'which leads to it from the history');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'directory, environment, time-out': async (browser) => {
+    const page = await commands(browser);
+
+    await page.getByRole('button', { name: 'Options' }).click();
+    await page.getByLabel('Directory').fill('/usr/lib');
+    await page.getByLabel('Environment').fill('GREETING=hello there\nnot a variable');
+    ok(await page.getByText('Line 2 is not NAME=value.').isVisible(), 'what is no variable is said');
+    await page.getByLabel('Environment').fill('GREETING=hello there');
+    await enter(page, 'pwd; echo "$GREETING"');
+    await log(page).getByText('hello there').waitFor();
+    is((await lines(page)).map(([, l]) => l), ['/usr/lib', 'hello there'], 'it runs there, with that');
+
+    await page.getByLabel('Environment').fill('');
+    await page.getByLabel('Time-out, s').fill('x');
+    ok(await page.getByText('A number of seconds, or nothing.').isVisible(), 'a time-out is a number');
+    await page.getByLabel('Time-out, s').fill('1');
+    await enter(page, 'echo begun; sleep 60');
+    await detail(page).getByText('Timed out').waitFor();
+    ok(true, 'and ends it when it is over');
+    await shot(page, 'options');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'interrupt': async (browser) => {
+    const page = await commands(browser);
+
+    const long = `6${Date.now() % 100_000}`;
+
+    await enter(page, `echo waiting; sleep ${long}`);
+    await log(page).getByText('waiting', { exact: true }).waitFor();
+    await shot(page, 'running');
+    await detail(page).getByRole('button', { name: 'Interrupt' }).click();
+    await detail(page).getByText('Interrupted', { exact: true }).waitFor();
+    ok(true, 'a command is interrupted');
+
+    await enter(page, `pgrep -fx 'sleep ${long}' || echo none`);
+    await log(page).getByText('none', { exact: true }).waitFor();
+    ok(true, 'and is gone from the sandbox');
+
+    await enter(page, 'echo begun; sleep 600');
+    await log(page).getByText('begun', { exact: true }).waitFor();
+    await page.waitForURL(/op=/);
+    await page.reload();
+    await detail(page).getByRole('button', { name: 'Interrupt' }).click();
+    await detail(page).getByText('Running', { exact: true }).waitFor({ state: 'detached' });
+    ok(true, 'one that a reload has left is found running, and interrupted too');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'background jobs': async (browser) => {
+    const page = await commands(browser);
+
+    await page.getByRole('button', { name: 'Options' }).click();
+    await page.getByLabel('In the background').check();
+    await enter(page, 'for i in $(seq 1 200); do echo "tick $i"; sleep 0.5; done');
+    await detail(page).getByText('Background job').waitFor();
+    await log(page).getByText('tick 2', { exact: true }).waitFor();
+    ok(await detail(page).getByText('Running', { exact: true }).isVisible(), 'a job runs, and its log is read as it grows');
+
+    const address = page.url();
+    await page.goto(url);
+    await page.goto(address);
+    await log(page).getByText('tick 1', { exact: true }).waitFor();
+    ok(await detail(page).getByText('Running', { exact: true }).isVisible(), 'it is found again, running, with its log');
+    await shot(page, 'job');
+    is(await serious(page), [], 'axe finds nothing serious');
+    await detail(page).getByRole('button', { name: 'Interrupt' }).click();
+    await detail(page).getByText(/^Failed/).waitFor();
+    ok(true, 'and is stopped from there');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'again': async (browser) => {
+    const page = await commands(browser);
+    const first = page.getByRole('region', { name: 'Commands' }).getByRole('listitem');
+
+    // by an agent, meanwhile
+    await fetch(new URL(`../v1/sandboxes/${facts.sandbox}/proxy/44772/command`, url), {
+      method: 'POST', headers: { 'OPEN-SANDBOX-API-KEY': token, 'X-Actor-Id': 'other-bot' },
+      body: JSON.stringify({ command: 'echo "$PWD at $RANDOM"', cwd: '/var' }),
+    }).then((r) => r.text());
+    const row = first.filter({ hasText: 'echo "$PWD at $RANDOM"' }).first();
+    await row.getByText('other-bot').waitFor();
+    ok(true, 'what others run appears by itself');
+
+    await row.getByRole('button', { name: /Run again/ }).click();
+    await log(page).getByText(/^\/var at \d+$/).waitFor();
+    ok(true, 'and can be run again as it was');
+    await page.waitForURL(/op=/);
+    const answer = await fetch(new URL(`api/v1/sandboxes/${facts.sandbox}/operations/${new URL(page.url()).searchParams.get('op')}`, url),
+      { headers: { Authorization: `Bearer ${token}` } }).then((r) => r.json());
+    ok(answer.links.rerun_of?.length > 0, 'on record as that', JSON.stringify(answer.links));
+
+    await detail(page).getByRole('button', { name: 'Edit' }).click();
+    is(await field(page).inputValue(), 'echo "$PWD at $RANDOM"', 'a command can be changed before');
+    is(await page.getByLabel('Directory').inputValue(), '/var', 'with all that belongs to it');
+    await page.getByLabel('Directory').fill('');
+    await field(page).fill('');
+    await field(page).press('ArrowUp');
+    is(await field(page).inputValue(), 'echo "$PWD at $RANDOM"', 'the arrow brings back what was run');
+
+    await field(page).fill('echo needle-in-output');
+    await field(page).press('Enter');
+    await log(page).getByText('needle-in-output').waitFor();
+    await page.getByRole('textbox', { name: 'Search commands and output' }).fill('needle-in-output');
+    await page.waitForFunction(() => document.querySelectorAll('section li').length === 1);
+    ok(true, 'the history is searched');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'much, and hostile': async (browser) => {
+    const page = await commands(browser, facts.other);
+
+    await enter(page, 'seq 1 50000');
+    await detail(page).getByText('OK', { exact: true }).waitFor({ timeout: 40_000 });
+    await log(page).getByText('50000', { exact: true }).waitFor();
+    ok(await log(page).locator('[data-stream]').count() < 200, 'of many lines only those that are seen are drawn');
+    ok(await detail(page).getByText(/earlier lines are not kept here/).isVisible(), 'and what is let go of is said');
+
+    await enter(page, 'printf "<img src=x onerror=alert(1)>\\033]52;c;ZXZpbA==\\007 \\342\\200\\256gnp.exe\\n"');
+    await log(page).getByText('onerror=alert(1)', { exact: false }).waitFor();
+    const said = await log(page).innerText();
+    ok(said.includes('U+202E') && !said.includes('\u202e'), 'C129 what would act is a sign', said);
+    is(await log(page).locator('img').count(), 0, 'markup is text');
+    is(page.seen.errors, [], 'no error in the browser, none of CSP');
+    await page.context().close();
+  },
+
+  'as people see it': async (browser) => {
+    for (const language of ['en', 'zh-CN']) {
+      const page = await open(browser, { language });
+
+      await page.goto(commandsUrl(facts.sandbox));
+      await signIn(page);
+      await settled(page);
+
+      const look = async (name) => {
+        for (const width of Object.keys(WIDTHS).map(Number)) {
+          await page.setViewportSize({ width, height: WIDTHS[width] });
+
+          for (const theme of ['light', 'dark']) {
+            await page.emulateMedia({ colorScheme: theme });
+            await page.waitForTimeout(60);
+            await shot(page, `${name}-${theme}-${language}-${width}`);
+
+            if (language === 'en') {
+              is(await serious(page), [], `${name} ${theme} ${width}: axe finds nothing serious`);
+            }
+          }
+
+          ok(await overflow(page) <= 0, `${name} ${language} ${width}: as wide as the window`);
+        }
+      };
+
+      await look('commands');
+      await page.setViewportSize({ width: 1440, height: 900 });
+      await page.getByRole('button', { name: /^(Options|选项)$/ }).click();
+      await page.getByRole('textbox', { name: /^(Command|命令)$/ }).fill('for i in 1 2 3 4 5; do echo "migrating table $i"; done; echo "error: relation orders exists" >&2; exit 1');
+      await page.keyboard.press('Enter');
+      await log(page).getByText('error: relation').waitFor();
+      await page.getByText(/^(Failed · 1|失败 · 1)$/).first().waitFor();
+      await page.waitForTimeout(800);
+      await look('output');
+      is(page.seen.errors, [], `${language}: no error in the browser`);
+      is(page.seen.foreign, [], `${language}: no host but ours`);
+      await page.context().close();
+    }
+  },
+});

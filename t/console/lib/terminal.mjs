@@ -1,0 +1,48 @@
+// The words in which tests speak of a terminal in a page.
+
+import { url } from './browser.mjs';
+
+export const terminalUrl = (sandbox) => `${url}sandboxes/${sandbox}/terminal`;
+
+/** The box of the terminal that is seen. */
+export const box = (page) => page.locator('[role="tabpanel"]:not([hidden]) [data-keys="own"]');
+
+/** What it shows, line by line. */
+export const screen = (page) => box(page).locator('.xterm-rows > div').allInnerTexts()
+  .then((rows) => rows.map((r) => r.replaceAll('\u00a0', ' ').trimEnd()));
+
+/** Waits until a line of the screen matches. */
+export async function shows(page, regex, timeout = 15_000) {
+  const until = Date.now() + timeout;
+
+  for (;;) {
+    const rows = await screen(page);
+
+    if (rows.some((r) => regex.test(r))) {
+      return rows;
+    }
+    if (Date.now() > until) {
+      throw new Error(`${regex} is not in:\n${rows.filter(Boolean).join('\n')}`);
+    }
+    await page.waitForTimeout(50);
+  }
+}
+
+/** Waits for the shell to be ready to be typed into. */
+export async function ready(page) {
+  await page.locator('[role="tabpanel"]:not([hidden]) [data-state="open"][data-keys="own"]').waitFor({ timeout: 20_000 });
+  await shows(page, /[#$] ?$/);
+}
+
+/** Types a command and Enter. */
+export async function type(page, text) {
+  await page.keyboard.type(text);
+  await page.keyboard.press('Enter');
+}
+
+/** Puts a text on the clipboard's way into whatever has the keyboard. */
+export const paste = (page, text) => page.evaluate((data) => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData('text/plain', data);
+  document.activeElement.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+}, text);

@@ -1,0 +1,406 @@
+import {
+  facts, is, ok, open, overflow, run, serious, settled, shot, signIn, url, WIDTHS,
+} from './lib/browser.mjs';
+import { box, paste, ready, screen, shows, terminalUrl, type } from './lib/terminal.mjs';
+
+/** A page with a terminal that waits for its first command. */
+async function terminal(browser, sandbox = facts.sandbox, o = {}) {
+  const page = await open(browser, o);
+
+  page.sent = [];
+  page.sockets = [];
+  page.on('websocket', (ws) => {
+    page.sockets.push(ws);
+    ws.on('framesent', ({ payload }) => page.sent.push(payload));
+  });
+  await page.goto(terminalUrl(sandbox));
+  await signIn(page);
+  await ready(page);
+  return page;
+}
+
+const resizes = (page) => page.sent.filter((p) => typeof p === 'string' && p.includes('"resize"')).map((p) => JSON.parse(p));
+
+await run({
+  'a shell at once': async (browser) => {
+    const page = await terminal(browser);
+
+    await type(page, 'echo $((6*7))');
+    await shows(page, /^42$/);
+    ok(true, 'a terminal opens by itself, has the keyboard and answers');
+
+    await page.keyboard.type('echo ta');
+    await page.keyboard.press('Control+u');
+    await page.keyboard.type('ls -d /et');
+    await page.keyboard.press('Tab');
+    await shows(page, /ls -d \/etc\//);
+    ok(true, 'Tab completes');
+    await page.keyboard.press('Control+u');
+
+    await type(page, 'sleep 600');
+    await page.waitForTimeout(300);
+    const began = Date.now();
+    await page.keyboard.press('Control+c');
+    await shows(page, /\^C/);
+    await type(page, 'echo back-$((1+1))');
+    await shows(page, /^back-2$/);
+    ok(Date.now() - began < 10_000, 'Ctrl+C stops what runs');
+
+    await type(page, 'clear; printf "\\033[31mred\\033[0m \\033[1;32mgreen\\033[0m\\n"');
+    await shows(page, /^red green$/);
+    const colours = await box(page).locator('.xterm-rows span').evaluateAll((all) => all
+      .filter((s) => /^(?:red|green)$/.test(s.textContent)).map((s) => getComputedStyle(s).color));
+    is(new Set(colours).size, 2, 'colours are shown');
+
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'a reload': async (browser) => {
+    const page = await terminal(browser);
+
+    await type(page, 'for i in $(seq 1 60); do echo "line-$i"; done; N=$((40+2))');
+    await shows(page, /^line-60$/);
+    const address = page.url();
+    await page.reload();
+    await ready(page);
+    is(page.url(), address, 'a terminal has an address');
+    await shows(page, /^line-60$/);
+    await type(page, 'echo kept-$N');
+    await shows(page, /^kept-42$/);
+    ok(true, 'a reload comes back to the same shell');
+
+    for (let i = 0; i < 3; i++) {
+      await page.keyboard.press('Shift+PageUp');
+    }
+    await shows(page, /^line-1$/);
+    ok(true, 'with what it had written before');
+
+    await page.getByRole('link', { name: 'History', exact: true }).last().click();
+    await settled(page);
+    await page.getByRole('link', { name: 'Terminal', exact: true }).click();
+    await ready(page);
+    await type(page, 'echo again-$N');
+    await shows(page, /^again-42$/);
+    ok(true, 'and so does coming back from another page');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'a line that is cut': async (browser) => {
+    const page = await terminal(browser);
+
+    await type(page, 'N=7; echo before-$((N*6))');
+    await shows(page, /^before-42$/);
+    await page.waitForTimeout(1_000);
+    await page.context().setOffline(true);
+    await page.getByText(/The line is cut/).waitFor();
+    await page.context().setOffline(false);
+    await ready(page);
+    await type(page, 'echo after-$((N*6))');
+    await shows(page, /^after-42$/);
+    is((await screen(page)).filter((r) => r === 'before-42').length, 1, 'a line that was cut comes back by itself, with nothing twice');
+    const since = new URL(page.sockets.at(-1).url()).searchParams.get('since');
+    ok(Number(since) > 0, 'from the byte that was seen last', since);
+    await page.context().close();
+  },
+
+  'C049 C060 takeover': async (browser) => {
+    const mine = await terminal(browser);
+    await type(mine, 'echo mine-$((6*7))');
+    await shows(mine, /^mine-42$/);
+
+    const theirs = await open(browser);
+    await theirs.goto(mine.url());
+    await signIn(theirs);
+    await theirs.getByRole('button', { name: 'Take it over' }).waitFor({ timeout: 20_000 });
+    ok(true, 'a terminal that is open elsewhere is not taken without asking');
+    await type(mine, 'echo still-$((6*7))');
+    await shows(mine, /^still-42$/);
+    ok(true, 'and goes on there');
+    await shot(theirs, 'held');
+
+    await theirs.getByRole('button', { name: 'Take it over' }).click();
+    await ready(theirs);
+    await shows(theirs, /^mine-42$/);
+    await mine.getByText(/taken this terminal over|was taken over/).waitFor();
+    await shot(mine, 'taken');
+    ok(true, 'C049 whoever had it is told that it was taken');
+
+    const sockets = mine.sockets.length;
+    await mine.waitForTimeout(2_500);
+    is(mine.sockets.length, sockets, 'C060 and does not fight for it');
+    await type(theirs, 'echo theirs-$((6*7))');
+    await shows(theirs, /^theirs-42$/);
+    ok(true, 'which works for the one who took it');
+    await mine.context().close();
+    await theirs.context().close();
+  },
+
+  'CJK': async (browser) => {
+    const page = await terminal(browser);
+
+    await page.keyboard.insertText('echo 你好世界');
+    await page.keyboard.press('Enter');
+    await shows(page, /^你好世界$/);
+    ok(true, 'text of an input method is typed');
+
+    const client = await page.context().newCDPSession(page);
+    await page.keyboard.type('echo ');
+    await client.send('Input.imeSetComposition', { text: 'nihao', selectionStart: 5, selectionEnd: 5 });
+    await client.send('Input.imeSetComposition', { text: '再见', selectionStart: 2, selectionEnd: 2 });
+    is((await screen(page)).filter((r) => r.includes('nihao')).length, 0, 'what is being composed is not typed yet');
+    await client.send('Input.insertText', { text: '再见' });
+    await page.keyboard.press('Enter');
+    await shows(page, /^再见$/);
+    ok(true, 'what was composed is typed once');
+
+    await type(page, 'clear; printf "中文字|\\nabcdef|\\n"');
+    await shows(page, /^abcdef\|$/);
+    const ends = await box(page).locator('.xterm-rows > div').evaluateAll((rows) => rows
+      .filter((r) => r.textContent.trimEnd().endsWith('|')).map((r) => {
+        const walker = document.createTreeWalker(r, NodeFilter.SHOW_TEXT);
+        for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+          const at = node.textContent.indexOf('|');
+          if (at >= 0) {
+            const range = document.createRange();
+            range.setStart(node, at);
+            range.setEnd(node, at + 1);
+            return range.getBoundingClientRect().left;
+          }
+        }
+        return -1;
+      }));
+    ok(ends.length === 2 && Math.abs(ends[0] - ends[1]) < 1, 'a wide character has two columns', ends);
+    await shot(page, 'cjk');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'C056 C057 pasting': async (browser) => {
+    const page = await terminal(browser);
+
+    await paste(page, 'echo one-$((1+1))');
+    await shows(page, /echo one-/);
+    await page.keyboard.press('Enter');
+    await shows(page, /^one-2$/);
+    ok(true, 'one line is pasted as it is');
+
+    await type(page, 'clear; bind "set enable-bracketed-paste off"');
+    await paste(page, 'echo first-$((1+1))\necho second-$((1+1))\n');
+    await page.getByRole('dialog', { name: 'Paste 2 lines?' }).waitFor();
+    await shot(page, 'paste');
+    is(await serious(page), [], 'axe finds nothing serious in it');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.waitForTimeout(300);
+    ok(!(await screen(page)).some((r) => /first-/.test(r)), 'several lines are asked for, and not pasted if not wanted');
+
+    await paste(page, 'echo first-$((1+1))\necho second-$((1+1))\n');
+    await page.getByRole('button', { name: 'Paste', exact: true }).click();
+    await shows(page, /^second-2$/);
+    await shows(page, /^first-2$/);
+    ok(true, 'and pasted if they are');
+    await type(page, 'echo key-$((1+1))');
+    await shows(page, /^key-2$/);
+    ok(true, 'the keyboard is back in the terminal');
+
+    // more than a frame may have, and a key behind it
+    const before = page.sent.length;
+    await type(page, 'clear; stty -echo -icanon; head -c 1000000 | md5sum; stty echo icanon');
+    await page.waitForTimeout(500);
+    await paste(page, 'x'.repeat(1_000_000));
+    await page.getByRole('button', { name: 'Paste', exact: true }).click();
+    await page.waitForTimeout(50);
+    await shows(page, /^[0-9a-f]{32} +-$/, 30_000);
+    const sum = (await screen(page)).find((r) => /^[0-9a-f]{32}/.test(r)).slice(0, 32);
+    const { createHash } = await import('node:crypto');
+    is(sum, createHash('md5').update('x'.repeat(1_000_000)).digest('hex'), 'C057 a large paste arrives once and in order');
+    ok(page.sent.slice(before).every((p) => p.length <= 16 * 1024 + 1), 'in frames of bounded size');
+    await page.context().close();
+  },
+
+  'C054 C055 size': async (browser) => {
+    const page = await terminal(browser);
+
+    await type(page, 'stty size');
+    const [, rows, cols] = /^(\d+) (\d+)$/.exec((await shows(page, /^\d+ \d+$/)).find((r) => /^\d+ \d+$/.test(r)));
+    ok(Number(cols) > 100 && Number(rows) > 20, 'the shell knows how large the terminal is', cols, rows);
+
+    const before = resizes(page).length;
+    for (let i = 0; i < 20; i++) {
+      await page.setViewportSize({ width: 1000 + i * 10, height: i % 2 ? 700 : 500 });
+      await page.waitForTimeout(20);
+    }
+    await page.waitForTimeout(500);
+    ok(resizes(page).length - before <= 6, 'C055 many changes are told as few', resizes(page).length - before);
+    await type(page, 'clear; stty size');
+    const last = resizes(page).at(-1);
+    await shows(page, new RegExp(`^${last.rows} ${last.cols}$`));
+    ok(Number(last.cols) !== Number(cols), 'another size is told');
+
+    await page.getByRole('button', { name: 'New terminal' }).click();
+    await ready(page);
+    await page.setViewportSize({ width: 900, height: 600 });
+    await page.waitForTimeout(500);
+    ok(resizes(page).every((r) => r.cols >= 2 && r.rows >= 2), 'C054 a terminal that is not seen tells no size');
+    await page.context().close();
+  },
+
+  'tabs': async (browser) => {
+    const page = await terminal(browser, facts.other);
+    const tabs = page.getByRole('tablist', { name: 'Terminals' }).getByRole('tab');
+
+    await type(page, 'W=first');
+    await page.getByRole('button', { name: 'New terminal' }).click();
+    await ready(page);
+    is(await tabs.count(), 2, 'a second terminal beside the first');
+    await type(page, 'echo "w=<$W>"');
+    await shows(page, /^w=<>$/);
+    await tabs.first().click();
+    await type(page, 'echo "w=<$W>"');
+    await shows(page, /^w=<first>$/);
+    ok(true, 'each with its own shell, and the keyboard in the one that is seen');
+
+    await page.keyboard.press('Control+Shift+ArrowUp');
+    ok(await tabs.first().evaluate((e) => e === document.activeElement), 'the keyboard gets out of a terminal');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.activeElement?.closest('[role="tabpanel"]'));
+    await type(page, 'echo "w=<$W>-again"');
+    await shows(page, /^w=<>-again$/);
+    ok(true, 'and into another');
+
+    await type(page, 'exit 3');
+    await page.getByText('The shell has ended with exit code 3.').waitFor();
+    await shot(page, 'exited');
+    await page.getByRole('button', { name: 'Start it again' }).click();
+    await ready(page);
+    await type(page, 'echo new-$((6*7))');
+    await shows(page, /^new-42$/);
+    ok(true, 'a shell that has ended says so, and can be started again');
+
+    await page.getByRole('button', { name: 'End terminal' }).click();
+    const dialog = page.getByRole('dialog', { name: 'End this terminal?' });
+    await shot(page, 'end');
+    await dialog.getByRole('button', { name: 'End terminal' }).click();
+    await page.waitForFunction(() => document.querySelectorAll('[role="tablist"][aria-label="Terminals"] [role="tab"]').length === 1);
+    ok(true, 'ending one asks, and leaves the others');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'on a phone': async (browser) => {
+    const page = await terminal(browser, facts.other, { width: 390, hasTouch: true, isMobile: true });
+
+    await type(page, 'sleep 600');
+    await page.waitForTimeout(300);
+    await page.getByRole('button', { name: 'Ctrl+C' }).tap();
+    await shows(page, /\^C/);
+    await type(page, 'echo $((6*7))');
+    await shows(page, /^42$/);
+    ok(true, 'the keys that a phone has not got are buttons');
+    await shot(page, 'phone');
+    is(await serious(page), [], 'axe finds nothing serious');
+    await page.context().close();
+  },
+
+  'find and links': async (browser) => {
+    const page = await terminal(browser);
+
+    await type(page, 'clear; for i in 1 2 3; do echo "needle $i"; done; echo see http://example.com/a?b=1');
+    await shows(page, /^needle 3$/);
+    await page.keyboard.press('Control+Shift+F');
+    await page.getByRole('textbox', { name: 'Find' }).fill('needle ');
+    await page.getByText(/^\d of \d$/).waitFor();
+    ok(/of [34]$/.test(await page.getByText(/^\d of \d$/).innerText()), 'finds and counts');
+    await shot(page, 'find');
+    is(await serious(page), [], 'axe finds nothing serious');
+    await page.keyboard.press('Escape');
+    await type(page, 'echo typed-$((6*7))');
+    await shows(page, /^typed-42$/);
+    ok(true, 'Esc gives the keyboard back');
+
+    const at = await box(page).locator('.xterm-rows > div', { hasText: /^see http/ }).boundingBox();
+    await page.mouse.move(at.x + 100, at.y + 8);
+    await page.waitForTimeout(200);
+    await page.mouse.click(at.x + 100, at.y + 8);
+    await page.getByRole('dialog', { name: 'Open this address?' }).waitFor();
+    ok(await page.getByRole('region', { name: 'Open this address?' }).getByText('http://example.com/a?b=1').isVisible(), 'a link asks, and says where it leads');
+    await shot(page, 'link');
+    await page.keyboard.press('Escape');
+    is(page.seen.foreign, [], 'nothing has left for there');
+    await page.context().close();
+  },
+
+  'C058 a flood': async (browser) => {
+    const page = await terminal(browser, facts.other);
+
+    await type(page, 'yes "a line of a flood that does not end by itself"');
+    await page.waitForTimeout(5_000);
+    const began = Date.now();
+    await page.keyboard.press('Control+c');
+    await shows(page, /\^C/, 20_000);
+    await type(page, 'clear; echo calm-$((6*7))');
+    await shows(page, /^calm-42$/, 20_000);
+    ok(true, `C058 Ctrl+C ends a flood (${Date.now() - began} ms)`);
+    await page.context().close();
+  },
+
+  'C130 hostile output': async (browser) => {
+    const page = await open(browser, { permissions: ['clipboard-read', 'clipboard-write'] });
+
+    await page.goto(terminalUrl(facts.other));
+    await signIn(page);
+    await ready(page);
+    await page.evaluate(() => navigator.clipboard.writeText('mine'));
+    const title = await page.title();
+    await type(page, 'printf "\\033]52;c;ZXZpbA==\\007\\033]0;evil\\007\\033]2;evil\\007\\033[3;500;500t\\033]8;;javascript:alert(1)\\007click\\033]8;;\\007 done\\n"');
+    await shows(page, /^click done$/);
+    is(await page.evaluate(() => navigator.clipboard.readText()), 'mine', 'OSC 52 does not write the clipboard');
+    is(await page.title(), title, 'a title is not set');
+
+    const at = await box(page).locator('.xterm-rows > div', { hasText: /^click done/ }).boundingBox();
+    await page.mouse.move(at.x + 20, at.y + 8);
+    await page.waitForTimeout(200);
+    await page.mouse.click(at.x + 20, at.y + 8);
+    await page.waitForTimeout(200);
+    is(await page.getByRole('dialog').count(), 0, 'a link to a script is none');
+
+    await type(page, 'printf "<img src=x onerror=alert(1)>%s\\n" "$(printf "a\\314\\201%.0s" $(seq 40))"');
+    await shows(page, /^<img src=x onerror=alert\(1\)>a/);
+    is(await box(page).locator('img').count(), 0, 'markup is text');
+    await shot(page, 'hostile');
+    is(page.seen.errors, [], 'no error in the browser, none of CSP');
+    await page.context().close();
+  },
+
+  'as people see it': async (browser) => {
+    for (const language of ['en', 'zh-CN']) {
+      const page = await terminal(browser, facts.sandbox, { language });
+
+      await type(page, 'clear; ls --color=always -l / | head -12; printf "\\033[31merror:\\033[0m relation \\"orders\\" exists\\n\\033[33mwarning\\033[0m \\033[32mok\\033[0m \\033[34mblue\\033[0m \\033[35mmagenta\\033[0m \\033[36mcyan\\033[0m \\033[90mgrey\\033[0m 中文，好\\n"');
+      await shows(page, /中文/);
+
+      for (const width of Object.keys(WIDTHS).map(Number)) {
+        await page.setViewportSize({ width, height: WIDTHS[width] });
+        await page.waitForTimeout(300);
+
+        for (const theme of ['light', 'dark']) {
+          await page.emulateMedia({ colorScheme: theme });
+          await page.waitForTimeout(60);
+          await shot(page, `terminal-${theme}-${language}-${width}`);
+
+          if (language === 'en') {
+            is(await serious(page), [], `${theme} ${width}: axe finds nothing serious`);
+          }
+        }
+
+        ok(await overflow(page) <= 0, `${language} ${width}: as wide as the window`);
+      }
+
+      is(page.seen.errors, [], `${language}: no error in the browser`);
+      is(page.seen.foreign, [], `${language}: no host but ours`);
+      await page.context().close();
+    }
+  },
+});
