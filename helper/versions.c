@@ -3,6 +3,7 @@
 #include "contents.h"
 #include "diff.h"
 #include "digest.h"
+#include "id.h"
 #include "json.h"
 #include "operation_table.h"
 #include "rows_end.h"
@@ -25,6 +26,7 @@ typedef struct {
     versions_self_t    self;
     versions_parts_t   parts;
     sb_buf_t           edit;        /* body of a file.replace */
+    uint64_t           ready_us;    /* 0: it could change files at once */
 } versions_op_t;
 
 /* One file of it. */
@@ -581,6 +583,10 @@ versions_run(versions_op_t *v, const rows_record_t *first)
     rows_try(rc, versions_self(v->db, v->op->id, &v->self));
     rows_try(rc, versions_parts_collect(&v->parts, first));
 
+    if (v->ready_us) {
+        sb_time_text(v->self.begun, v->ready_us);
+    }
+
     v->parts.stored = v->self.parts;
 
     rows_try(rc, versions_files(v));
@@ -631,6 +637,7 @@ versions_end(store_db_t *db, rows_op_t *op, const facts_t *t,
     v.op = op;
     v.type = (sb_op_e) sb_op_index(known);
     v.succeeded = sb_eq(rows_status(t), sb_lit("succeeded"));
+    v.ready_us = (uint64_t) facts_int(t, SB_T_READY_US, 0);
 
     switch (v.type) {
 

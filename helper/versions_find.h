@@ -25,7 +25,7 @@ typedef struct {
 typedef struct {
     char     id[37];
     int64_t  seq;
-    char     begun[32];             /* occurred_at */
+    char     begun[32];             /* when it could first change files */
     bool     parts;                 /* gateway_parts holds some of it */
 } versions_self_t;
 

@@ -182,6 +182,9 @@ typedef enum {
     SB_T_SHA256 = 87,       /* 32 bytes: digest of the answer body (file.read) */
     SB_T_ROUTE = 88,        /* text: "straight" | "server-proxy" | "lifecycle"
                                | "ingress" */
+    SB_T_READY_US = 89,     /* u64, Unix microseconds: free to change a file,
+                               having waited for keys or for what is read
+                               before; before that it cannot have */
     SB_T_VERDICT = 91,      /* text: "allow" | "deny" | "observe" (a rule
                                would have denied it) */
     SB_T_RULE = 92,         /* name of the rule that says so, "default" */

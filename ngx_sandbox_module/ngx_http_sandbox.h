@@ -244,6 +244,7 @@ typedef struct {
     u_char                        id[16];
     u_char                        id_text[SB_UUID_LEN + 1];
     uint64_t                      started_us;
+    uint64_t                      ready_us;     /* 0: it has not waited */
     ngx_msec_t                    deadline;     /* while waiting */
     uint64_t                      wait_seq;
 

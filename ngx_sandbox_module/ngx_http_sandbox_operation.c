@@ -795,6 +795,10 @@ ngx_http_sandbox_forward(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         if (rc != NGX_OK) {
             return rc;
         }
+
+        if (ctx->lock || ctx->spooled) {
+            ctx->ready_us = sb_now_us();
+        }
     }
 
     if (ctx->precondition) {
@@ -803,6 +807,8 @@ ngx_http_sandbox_forward(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
             return rc;
         }
     }
+
+    /* the last that is waited for: how files stand is read under their keys */
 
     if (ngx_http_sandbox_before_wanted(r, ctx)) {
 

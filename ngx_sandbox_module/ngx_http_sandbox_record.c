@@ -498,6 +498,10 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         sb_frame_put_u64(&w, SB_T_WAITED_US, ctx->lock->waited_us);
     }
 
+    if (ctx->ready_us) {
+        sb_frame_put_u64(&w, SB_T_READY_US, ctx->ready_us);
+    }
+
     ngx_http_sandbox_put(&w, SB_T_ERROR_CODE, &ctx->error_code);
     ngx_http_sandbox_put(&w, SB_T_COMMAND_ID, &ctx->command_id);
 

@@ -25,7 +25,7 @@ $t->sandbox($_) for qw(s1 s2);
 my %text = (one => "one\ntwo\n", two => "one\n2\n", raw => "\e[2J\0\xff\n");
 my @e = map { upload('s1', '/w/a', $text{$_}) } qw(one two raw);
 my $many = upload('s1', '/w/b', "b1\n", '/w/a', "b2\n");
-my $back = upload('s1', '/w/a', $text{one}, headers => [ "X-Sandbox-Restored-From: $e[0]{event_id}" ]);
+my $back = upload('s1', '/w/a', $text{one}, [ "X-Sandbox-Restored-From: $e[0]{event_id}" ]);
 my $other = upload('s2', '/w/a', "elsewhere\n");
 my $odd = upload('s1', "/w/x\x{1b}[31m y", "odd\n");
 
@@ -156,24 +156,15 @@ sub refused {
 sub terminal { ($h->run('script', '-qec', $_[0], '/dev/null'))[1] }
 
 
-# One upload of files; an option `headers`.
+# One upload of a file; further headers, or files.
 
 sub upload {
     my ($sandbox, @files) = @_;
-    my ($body, @headers) = '';
 
-    while (my ($path, $bytes) = splice @files, 0, 2) {
-        @headers = @$bytes, next if $path eq 'headers';
-        my $name = $json->encode({ path => $path });
-        $body .= qq(--B\r\nContent-Disposition: form-data; name="metadata"; )
-              . qq(filename="metadata"\r\n\r\n$name\r\n)
-              . qq(--B\r\nContent-Disposition: form-data; name="file"; )
-              . qq(filename="f"\r\n\r\n$bytes\r\n);
-    }
-
+    my $headers = ref $files[-1] ? pop @files : [];
     my $r = $t->post("/v1/sandboxes/$sandbox/proxy/44772/files/upload",
-        headers => [ 'Content-Type: multipart/form-data; boundary=B', @headers ],
-        body => "$body--B--\r\n");
+        headers => [ 'Content-Type: multipart/form-data; boundary=B', @$headers ],
+        body => SandboxTest::upload_body(@files));
 
     return $t->record($r, sandbox => $sandbox);
 }

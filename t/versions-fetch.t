@@ -324,27 +324,12 @@ sub before {
 }
 
 
-sub upload_body {
-    my @files = @_;
-    my $body = '';
-
-    while (my ($path, $bytes) = splice @files, 0, 2) {
-        $body .= qq(--B\r\nContent-Disposition: form-data; name="metadata"; )
-              . qq(filename="metadata"\r\n\r\n{"path":"$path"}\r\n)
-              . qq(--B\r\nContent-Disposition: form-data; name="file"; )
-              . qq(filename="f"\r\n\r\n$bytes\r\n);
-    }
-
-    return "$body--B--\r\n";
-}
-
-
 sub post_upload {
     my ($sandbox, $files, %o) = @_;
 
     return $t->post("/v1/sandboxes/$sandbox/proxy/44772/files/upload",
         headers => [ 'Content-Type: multipart/form-data; boundary=B',
-                     @{ $o{headers} // [] } ], body => upload_body(@$files));
+                     @{ $o{headers} // [] } ], body => SandboxTest::upload_body(@$files));
 }
 
 
@@ -362,7 +347,7 @@ sub upload {
 
 sub raw_upload {
     my ($sandbox, $files) = @_;
-    my $body = upload_body(@$files);
+    my $body = SandboxTest::upload_body(@$files);
 
     return join "\r\n", "POST /v1/sandboxes/$sandbox/proxy/44772/files/upload HTTP/1.1",
         'Host: localhost', $t->credential, 'Content-Length: ' . length $body,

@@ -21,6 +21,7 @@ use warnings;
 use Digest::SHA qw(sha256_hex);
 use File::Path qw(make_path);
 use File::Temp;
+use JSON::PP;
 use MIME::Base64 qw(encode_base64);
 use POSIX qw(strftime);
 use Test::More;
@@ -434,6 +435,24 @@ sub post   { my $self = shift; $self->request(POST => @_) }
 sub put    { my $self = shift; $self->request(PUT => @_) }
 sub patch  { my $self = shift; $self->request(PATCH => @_) }
 sub delete { my $self = shift; $self->request(DELETE => @_) }
+
+
+# The body of an upload (boundary B): path, bytes, path, bytes, ...
+
+sub upload_body {
+    my @files = @_;
+    my $body = '';
+
+    while (my ($path, $bytes) = splice @files, 0, 2) {
+        my $name = JSON::PP->new->allow_nonref->encode($path);
+        $body .= qq(--B\r\nContent-Disposition: form-data; name="metadata"; )
+              . qq(filename="metadata"\r\n\r\n{"path":$name}\r\n)
+              . qq(--B\r\nContent-Disposition: form-data; name="file"; )
+              . qq(filename="f"\r\n\r\n$bytes\r\n);
+    }
+
+    return "$body--B--\r\n";
+}
 
 
 sub websocket {
