@@ -14,6 +14,7 @@
 #include "journal.h"
 #include "log.h"
 #include "options.h"
+#include "schema.h"
 #include "server.h"
 #include "store.h"
 
@@ -205,6 +206,8 @@ helper_open(helper_t *h, char *why, size_t size)
     }
 
     contents_limit(h->options.contents);
+    schema_limits(h->options.limits.ttl_us, h->options.limits.size,
+                  retain_overflow_names[h->options.limits.overflow]);
     apply_bounds(h->apply, h->options.lag_us, h->options.stop_us);
 
     hooks.data = h;

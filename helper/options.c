@@ -267,9 +267,6 @@ options_limit(options_t *o, int c, const char *v)
     size_t          i;
     retain_conf_t  *l;
 
-    static const char  *overflow[] = {
-        "delete_oldest", "stop_recording", "fail_operation"
-    };
     static const char  *on_delete[] = { "keep", "archive", "delete" };
 
     l = &o->limits;
@@ -302,7 +299,7 @@ options_limit(options_t *o, int c, const char *v)
 
     case OPT_OVERFLOW:
         for (i = 0; i < 3; i++) {
-            if (strcmp(v, overflow[i]) == 0) {
+            if (strcmp(v, retain_overflow_names[i]) == 0) {
                 l->overflow = (retain_overflow_e) i;
                 return OPTIONS_RUN;
             }

@@ -15,6 +15,10 @@
 #define RETAIN_ENTRIES  64          /* of a directory, in one step */
 #define RETAIN_CLOCK_US 200000u
 
+const char *const  retain_overflow_names[3] = {
+    "delete_oldest", "stop_recording", "fail_operation"
+};
+
 
 void
 retain_defaults(retain_conf_t *conf)

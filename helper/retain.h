@@ -26,6 +26,9 @@ typedef enum {
     RETAIN_DELETE_OLDEST, RETAIN_STOP_RECORDING, RETAIN_FAIL_OPERATION
 } retain_overflow_e;
 
+/* "delete_oldest", "stop_recording", "fail_operation" */
+extern const char *const  retain_overflow_names[3];
+
 typedef enum {
     RETAIN_ON_DELETE_KEEP, RETAIN_ON_DELETE_ARCHIVE, RETAIN_ON_DELETE_DELETE
 } retain_on_delete_e;

@@ -15,66 +15,100 @@
 
 /* --- what a file says of itself -------------------------------------------- */
 
-/* Who set other values than those that every file begins with has them count
+/* One of the texts of a row as JSON; NULL when it is none. */
+static sb_jdoc_t *
+retain_json(sqlite3_stmt *st, int column)
+{
+    size_t       n;
+    const char  *text;
+
+    text = (const char *) sqlite3_column_text(st, column);
+    n = (size_t) sqlite3_column_bytes(st, column);
+
+    return text == NULL ? NULL
+           : sb_jdoc_parse(sb_str(text, n), &(sb_json_limits_t) { 0, n + 1 },
+                           NULL);
+}
+
+
+/* A number that is not what the file was made with. */
+static bool
+retain_own(const sb_jv_t *root, const sb_jv_t *made, const char *name,
+    int64_t preset, int64_t least, int64_t most, int64_t *n)
+{
+    int64_t  was;
+
+    if (!sb_jv_int(sb_jv_get(made, name), &was)) {
+        was = preset;
+    }
+
+    return sb_jv_int(sb_jv_get(root, name), n) && *n != was && *n >= least
+           && *n <= most;
+}
+
+
+static void
+retain_config_read(const sb_jv_t *root, const sb_jv_t *made,
+    retain_facts_t *facts)
+{
+    int       i;
+    int64_t   n;
+    sb_str_t  v, was;
+
+    if (retain_own(root, made, "ttl_days", 7, 1, 999999, &n)) {
+        facts->ttl_us = (uint64_t) n * 86400000000u;
+    }
+
+    if (retain_own(root, made, "max_database_bytes", RETAIN_SIZE,
+                   1024 * 1024, INT64_MAX, &n))
+    {
+        facts->size = (uint64_t) n;
+    }
+
+    if (retain_own(root, made, "consumer_active_ttl_days", 30, 1, 3650, &n)) {
+        facts->days = n;
+    }
+
+    v = sb_jv_str(root, "overflow_policy");
+    was = made ? sb_jv_str(made, "overflow_policy")
+               : sb_lit("delete_oldest");
+
+    for (i = 0; i < 3 && !sb_eq(v, was); i++) {
+        if (sb_eq(v, sb_str(retain_overflow_names[i],
+                            strlen(retain_overflow_names[i]))))
+        {
+            facts->overflow = (retain_overflow_e) i;
+        }
+    }
+}
+
+
+/* Who set other values than those that the file was made with has them count
  * (config-set, format 7). */
 static void
 retain_config(retain_t *r, sqlite3_stmt *st, retain_facts_t *facts)
 {
-    size_t          n;
-    int64_t         days, size;
-    sb_str_t        v;
-    sb_jdoc_t      *doc;
-    const char     *text;
-    const sb_jv_t  *root;
+    sb_jdoc_t  *doc, *made;
 
     facts->size = r->conf.size;
     facts->ttl_us = r->conf.ttl_us;
     facts->overflow = r->conf.overflow;
     facts->days = 30;
 
-    text = (const char *) sqlite3_column_text(st, 0);
-
-    if (text == NULL || sqlite3_column_int64(st, 1) < 1) {
+    if (sqlite3_column_int64(st, 1) < 1) {
         return;
     }
 
-    n = (size_t) sqlite3_column_bytes(st, 0);
-    doc = sb_jdoc_parse(sb_str(text, n), &(sb_json_limits_t) { 0, n + 1 },
-                        NULL);
-    if (doc == NULL) {
-        return;
-    }
+    doc = retain_json(st, 0);
+    made = retain_json(st, 9);
 
-    root = sb_jdoc_root(doc);
-
-    if (sb_jv_int(sb_jv_get(root, "ttl_days"), &days) && days >= 1
-        && days != 7 && days < 1000000)
-    {
-        facts->ttl_us = (uint64_t) days * 86400000000u;
-    }
-
-    if (sb_jv_int(sb_jv_get(root, "max_database_bytes"), &size)
-        && size >= 1024 * 1024 && (uint64_t) size != RETAIN_SIZE)
-    {
-        facts->size = (uint64_t) size;
-    }
-
-    if (sb_jv_int(sb_jv_get(root, "consumer_active_ttl_days"), &days)
-        && days >= 1 && days <= 3650)
-    {
-        facts->days = days;
-    }
-
-    v = sb_jv_str(root, "overflow_policy");
-
-    if (sb_eq(v, sb_lit("stop_recording"))) {
-        facts->overflow = RETAIN_STOP_RECORDING;
-
-    } else if (sb_eq(v, sb_lit("fail_operation"))) {
-        facts->overflow = RETAIN_FAIL_OPERATION;
+    if (doc) {
+        retain_config_read(sb_jdoc_root(doc), made ? sb_jdoc_root(made) : NULL,
+                           facts);
     }
 
     sb_jdoc_free(doc);
+    sb_jdoc_free(made);
 }
 
 
@@ -117,7 +151,8 @@ retain_facts(retain_t *r, store_db_t *db, retain_facts_t *facts)
             " pragma_auto_vacuum), (select value from gateway_state where key ="
             " 'unkept'), (select value from gateway_state where key ="
             " 'unkept_from'), (select value from gateway_state where key ="
-            " 'unkept_to')", -1, &st, NULL));
+            " 'unkept_to'), (select value from gateway_state where key ="
+            " 'config')", -1, &st, NULL));
 
     rc = sqlite3_step(st);
 

@@ -2,6 +2,7 @@
 
 #include "digest.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 
@@ -291,27 +292,56 @@ static const char  schema_terminals[] =
 
 
 /* The 24 persisted fields of HistoryConfig with their defaults (format 7.1),
- * in canonical form. */
-static const char  schema_config[] =
-    "{\"capture_stderr\":true,\"capture_stdout\":true,"
-    "\"cleanup_interval_operations\":100,"
-    "\"cleanup_min_interval_seconds\":3600,"
-    "\"cleanup_on_connect\":true,"
-    "\"compression\":\"identity\",\"compression_level\":1,"
-    "\"compression_min_bytes\":4096,"
-    "\"consumer_active_ttl_days\":30,"
-    "\"helper_envelope_max_bytes\":1048576,"
-    "\"helper_query_max_bytes\":4194304,"
-    "\"max_database_bytes\":134217728,"
-    "\"max_operation_output_bytes\":16777216,"
-    "\"output_chunk_bytes\":16384,\"output_flush_bytes\":32768,"
-    "\"output_flush_interval_ms\":50,"
-    "\"output_queue_max_bytes\":4194304,"
-    "\"output_queue_max_chunks\":256,"
-    "\"output_write_timeout_seconds\":10.0,"
-    "\"overflow_policy\":\"delete_oldest\","
-    "\"sqlite_busy_timeout_ms\":5000,\"sqlite_cache_bytes\":4194304,"
-    "\"stale_started_after_seconds\":300,\"ttl_days\":7}";
+ * in canonical form; those that we limit are filled in. */
+#define SCHEMA_CONFIG(bytes, overflow, days)                                 \
+    "{\"capture_stderr\":true,\"capture_stdout\":true,"                      \
+    "\"cleanup_interval_operations\":100,"                                   \
+    "\"cleanup_min_interval_seconds\":3600,"                                 \
+    "\"cleanup_on_connect\":true,"                                           \
+    "\"compression\":\"identity\",\"compression_level\":1,"                  \
+    "\"compression_min_bytes\":4096,"                                        \
+    "\"consumer_active_ttl_days\":30,"                                       \
+    "\"helper_envelope_max_bytes\":1048576,"                                 \
+    "\"helper_query_max_bytes\":4194304,"                                    \
+    "\"max_database_bytes\":" bytes ","                                      \
+    "\"max_operation_output_bytes\":16777216,"                               \
+    "\"output_chunk_bytes\":16384,\"output_flush_bytes\":32768,"             \
+    "\"output_flush_interval_ms\":50,"                                       \
+    "\"output_queue_max_bytes\":4194304,"                                    \
+    "\"output_queue_max_chunks\":256,"                                       \
+    "\"output_write_timeout_seconds\":10.0,"                                 \
+    "\"overflow_policy\":\"" overflow "\","                                  \
+    "\"sqlite_busy_timeout_ms\":5000,\"sqlite_cache_bytes\":4194304,"        \
+    "\"stale_started_after_seconds\":300,\"ttl_days\":" days "}"
+
+#define SCHEMA_DAY_US     86400000000u
+#define SCHEMA_BYTES_MIN  16777217              /* more than one output */
+#define SCHEMA_BYTES_MAX  9007199254740991      /* exact in any reader */
+
+static char  schema_config[1024] = SCHEMA_CONFIG("134217728", "delete_oldest",
+                                                 "7");
+
+
+void
+schema_limits(uint64_t ttl_us, uint64_t size, const char *overflow)
+{
+    char      days[24];
+    uint64_t  bytes;
+
+    if (ttl_us) {
+        (void) snprintf(days, sizeof(days), "%" PRIu64,
+                        (ttl_us + SCHEMA_DAY_US - 1) / SCHEMA_DAY_US);
+    } else {
+        (void) strcpy(days, "null");
+    }
+
+    bytes = size == 0 || size > SCHEMA_BYTES_MAX ? SCHEMA_BYTES_MAX
+            : size < SCHEMA_BYTES_MIN ? SCHEMA_BYTES_MIN : size;
+
+    (void) snprintf(schema_config, sizeof(schema_config),
+                    SCHEMA_CONFIG("%" PRIu64, "%s", "%s"), bytes, overflow,
+                    days);
+}
 
 
 static int
@@ -478,7 +508,14 @@ schema_write_meta(sqlite3 *db, const schema_identity_t *id)
 
     (void) sqlite3_finalize(st);
 
-    return rc;
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    /* what differs from it later on is somebody's own decision */
+    return sqlite3_exec(db, "insert or ignore into gateway_state(key, value)"
+                        " select 'config', value from history_meta where key ="
+                        " 'history_config_json'", NULL, NULL, NULL);
 }
 
 

@@ -87,6 +87,11 @@ typedef struct {
     const char  *now;           /* time text */
 } schema_identity_t;
 
+/* Limits that new files say they have, to be called before any is made: as they
+ * are configured (0: none), in the terms of the format: whole days, at least
+ * one; at least as many bytes as it allows. */
+void schema_limits(uint64_t ttl_us, uint64_t size, const char *overflow);
+
 /* Writes the rows of history_meta of a new file; rows that exist stay. */
 int schema_write_meta(sqlite3 *db, const schema_identity_t *id);
 

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #define GW_HOSTS_MAX     32
+#define GW_HOLDS_MAX     32      /* sandboxes whose history is held */
 #define GW_PATH_MAX      1024
 #define GW_CONF_MAX      (64 * 1024)
 #define GW_KEY_MAX       4096
@@ -44,6 +45,9 @@ typedef struct {
     const char  *history_overflow;
     const char  *history_on_delete;
     const char  *contents;
+    const char  *fetches;
+    const char  *holds[GW_HOLDS_MAX];
+    unsigned     nholds;
     const char  *config;
     const char  *policy;        /* "off" */
     const char  *nginx;         /* environment and .env only */
@@ -220,7 +224,7 @@ bool gw_token_first(const char *path, char *text);
 typedef struct {
     const char  *name;          /* as messages say it */
     char         note[GW_PATH_MAX];     /* file of pid and start time */
-    const char  *argv[40];
+    const char  *argv[48 + 2 * GW_HOLDS_MAX];
     unsigned     argc;
     pid_t        pid;           /* 0: not running */
     int          ready;         /* reading end of its --ready-fd, or -1 */

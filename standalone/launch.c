@@ -95,7 +95,8 @@ gw_helper_args(const gw_t *g, gw_child_t *c)
         { "--history-keep", g->opt.history_keep },
         { "--history-overflow", g->opt.history_overflow },
         { "--history-on-delete", g->opt.history_on_delete },
-        { "--contents", g->opt.contents }
+        { "--contents", g->opt.contents },
+        { "--fetches", g->opt.fetches }
     };
 
     gw_child_arg(c, g->prog.helper);
@@ -113,6 +114,11 @@ gw_helper_args(const gw_t *g, gw_child_t *c)
             gw_child_arg(c, limits[i].flag);
             gw_child_arg(c, limits[i].value);
         }
+    }
+
+    for (i = 0; i < g->opt.nholds; i++) {
+        gw_child_arg(c, "--history-hold");
+        gw_child_arg(c, g->opt.holds[i]);
     }
 
     if (g->place.key[0]) {

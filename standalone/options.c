@@ -17,6 +17,7 @@
 typedef enum {
     GW_TEXT,
     GW_LIST,
+    GW_HOLDS,
     GW_PORT,
     GW_WORKERS,
     GW_BOOL
@@ -102,6 +103,12 @@ static const gw_option_t  gw_table[] = {
     { "contents", GW_TEXT, GW_FLAG|GW_INENV, gw_at(contents), "BYTES",
       "contents of files kept in all histories (1073741824)" },
 
+    { "fetches", GW_TEXT, GW_FLAG|GW_INENV, gw_at(fetches), "N",
+      "files read in sandboxes at once, before they are changed (16)" },
+
+    { "history-hold", GW_HOLDS, GW_FLAG|GW_INENV, gw_at(holds), "ID",
+      "nothing of that sandbox is deleted; * for all; may be repeated" },
+
     { "workers", GW_WORKERS, GW_FLAG|GW_INENV, gw_at(workers), "N",
       "nginx worker processes (auto: one per core)" },
 
@@ -138,6 +145,8 @@ static const gw_option_t *gw_option_find(const char *name, size_t len,
 static bool gw_option_set(gw_options_t *opt, const gw_option_t *o,
     const char *value, const char *from);
 static bool gw_list_add(gw_options_t *opt, const char *value,
+    const char *from);
+static bool gw_holds_add(gw_options_t *opt, const char *value,
     const char *from);
 static bool gw_flags_read(gw_options_t *opt, bool *set, int argc,
     char **argv);
@@ -302,6 +311,9 @@ gw_option_set(gw_options_t *opt, const gw_option_t *o, const char *value,
     case GW_LIST:
         return gw_list_add(opt, value, from);
 
+    case GW_HOLDS:
+        return gw_holds_add(opt, value, from);
+
     case GW_PORT:
         if (!gw_number(value, 1, 65535, (unsigned *) (void *) field)) {
             return gw_fail("%sport: \"%s\" is not a port number (1 to 65535).",
@@ -361,6 +373,36 @@ gw_list_add(gw_options_t *opt, const char *value, const char *from)
         }
 
         opt->hosts[opt->nhosts++] = name;
+    }
+
+    return true;
+}
+
+
+static bool
+gw_holds_add(gw_options_t *opt, const char *value, const char *from)
+{
+    char  *copy, *id, *rest;
+
+    copy = strdup(value);
+    if (copy == NULL) {
+        return gw_fail("out of memory.");
+    }
+
+    rest = copy;
+
+    while ((id = strsep(&rest, ", ")) != NULL) {
+
+        if (id[0] == '\0') {
+            continue;
+        }
+
+        if (opt->nholds == GW_HOLDS_MAX) {
+            return gw_fail("%shistory-hold: more than %d sandboxes.", from,
+                           GW_HOLDS_MAX);
+        }
+
+        opt->holds[opt->nholds++] = id;
     }
 
     return true;

@@ -33,7 +33,8 @@ my @upstream = ('--upstream', $up->url, '--api-key-file', "$tmp/key");
 my @limits = ('--history-ttl', '3d', '--history-size', '64m', '--history-total',
               '2g', '--history-keep', '5m', '--history-overflow',
               'stop_recording', '--history-on-delete', 'archive', '--contents',
-              '2000000');
+              '2000000', '--fetches', 3, '--history-hold', 's-1',
+              '--history-hold', 's-2,s-3');
 my $g = SandboxGateway->new(mode => 0700, args => [ @upstream, @limits ])->start;
 
 is(join(' ', map { /^(\w+:)/ } $g->lines),
@@ -142,7 +143,7 @@ my %child = $g->children;
 my %user;
 
 like(join(' ', split /\0/, SandboxTest::read_file("/proc/$child{'sandbox-helper'}/cmdline")),
-     qr/ \Q@limits\E( |$)/, 'the helper is told the limits of the history');
+     qr/ \Q@{[ join(' ', @limits) =~ s{s-2,s-3}{s-2 --history-hold s-3}r ]}\E( |$)/, 'the helper is told the limits of the history');
 
 for my $name (qw(nginx sandbox-helper)) {
     my ($uid) = SandboxTest::read_file("/proc/$child{$name}/status")
