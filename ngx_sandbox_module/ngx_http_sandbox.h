@@ -101,6 +101,7 @@ typedef struct {
     ngx_str_t         versions_limit;   /* bytes; empty: the helper's own */
     ngx_str_t         versions_fetches; /* at once; empty: the same */
     size_t            queue;            /* bytes kept per worker for the helper */
+    off_t             spool_limit;      /* of all workers */
     size_t            zone_size;        /* sandbox_endpoint_zone */
     ngx_shm_zone_t   *zone;             /* learnt endpoints */
     ngx_shm_zone_t   *metrics;
@@ -282,6 +283,7 @@ typedef struct {
     sb_multipart_t               *multipart;
     ngx_http_sandbox_before_t    *before;       /* sandbox_versions fetch */
     off_t                         bytes_in;
+    size_t                        spool_bytes;  /* of it, taken of the limit */
     off_t                         looked;       /* at its limits, up to here */
     sb_policy_verdict_t          *verdict;      /* NULL: not judged */
     ngx_str_t                     known;        /* of the sandbox, for that */
@@ -358,6 +360,7 @@ typedef struct {
     unsigned                      policed:1;    /* the policy has spoken */
     unsigned                      known_found:1;    /* known is what it is */
     unsigned                      known_waiting:1;
+    unsigned                      spool_full:1;
     unsigned                      spooling:1;   /* an upload is read whole */
     unsigned                      spooled:1;
     unsigned                      routed:1;     /* road and headers are set */

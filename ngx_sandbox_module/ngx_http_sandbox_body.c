@@ -6,6 +6,7 @@
 
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_policy.h"
+#include "ngx_http_sandbox_spool.h"
 
 
 static void ngx_http_sandbox_body_ready(ngx_http_request_t *r);
@@ -357,6 +358,13 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
         if (ctx->multipart_bad) {
             return NGX_HTTP_BAD_REQUEST;
+        }
+
+        if (ctx->spool_full
+            || (n && ((ctx->body_started && !ctx->body_done) || ctx->spooling)
+                && ngx_http_sandbox_spool_take(r, ctx, n) != NGX_OK))
+        {
+            return NGX_HTTP_SERVICE_UNAVAILABLE;
         }
 
         rc = n ? sb_multipart_feed(ctx->multipart, (const char *) b->pos, n)

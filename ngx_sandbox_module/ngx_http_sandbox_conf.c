@@ -717,6 +717,7 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
     ngx_conf_init_uint_value(mcf->helper, NGX_HTTP_SANDBOX_HELPER_NONE);
     ngx_conf_init_size_value(mcf->queue, 32 * 1024 * 1024);
     ngx_conf_init_size_value(mcf->zone_size, 1024 * 1024);
+    ngx_conf_init_value(mcf->spool_limit, (off_t) 4 * 1024 * 1024 * 1024);
     ngx_conf_init_uint_value(mcf->questions, 64);
     ngx_conf_init_uint_value(mcf->live_limit, 1024);
 
@@ -758,6 +759,12 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
     if (mcf->queue < 1024 * 1024) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sandbox_queue must be at least 1m");
+        return NGX_CONF_ERROR;
+    }
+
+    if (mcf->spool_limit < 1024 * 1024) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sandbox_spool_limit must be at least 1m");
         return NGX_CONF_ERROR;
     }
 

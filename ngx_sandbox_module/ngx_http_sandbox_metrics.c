@@ -134,7 +134,7 @@ ngx_uint_t
 ngx_http_sandbox_metric_init(ngx_http_sandbox_main_conf_t *mcf)
 {
     ngx_uint_t                         i, lost;
-    ngx_atomic_uint_t                  pid, unsent;
+    ngx_atomic_uint_t                  pid, unsent, spooled;
     ngx_http_sandbox_metric_worker_t  *w;
 
     if (mcf->metrics == NULL || mcf->metrics->data == NULL) {
@@ -152,6 +152,7 @@ ngx_http_sandbox_metric_init(ngx_http_sandbox_main_conf_t *mcf)
         w = &ngx_http_sandbox_metrics->workers[i];
         pid = w->pid;
         unsent = w->unsent;
+        spooled = w->spool_bytes;
 
         if (pid == 0 || (pid != (ngx_atomic_uint_t) ngx_pid
                          && (kill((pid_t) pid, 0) == 0 || ngx_errno != ESRCH)))
@@ -163,6 +164,8 @@ ngx_http_sandbox_metric_init(ngx_http_sandbox_main_conf_t *mcf)
 
         if (ngx_atomic_cmp_set(&w->pid, pid, 0)) {
             lost += unsent;
+            (void) __atomic_sub_fetch(&ngx_http_sandbox_metrics->spool_bytes,
+                                      spooled, __ATOMIC_RELAXED);
         }
     }
 

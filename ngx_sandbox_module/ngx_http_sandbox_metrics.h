@@ -14,7 +14,7 @@
 #include "ngx_http_sandbox.h"
 
 
-#define NGX_HTTP_SANDBOX_METRIC_LAYOUT   3
+#define NGX_HTTP_SANDBOX_METRIC_LAYOUT   4
 
 #define NGX_HTTP_SANDBOX_METRIC_OPS      192    /* more than there are */
 #define NGX_HTTP_SANDBOX_METRIC_CODES    32
@@ -89,6 +89,8 @@ typedef enum {
       "operations that an observe rule would have denied")                    \
     X(POLICY_UNREAD, "policy_unread_total",                                   \
       "commands that rules could not read to the end")                        \
+    X(SPOOL_REFUSED, "spool_refused_total",                                   \
+      "uploads refused as sandbox_spool_limit was reached")                   \
     X(LOCKS_PASSED, "locks_passed_total",                                     \
       "operations that went without a lock as the helper was away")           \
     X(PRECONDITIONS_FAILED, "preconditions_failed_total",                     \
@@ -116,7 +118,7 @@ typedef struct {
     ngx_atomic_t       unsent;          /* operations whose record is lost with
                                            this process */
     ngx_atomic_t       streams;
-    ngx_atomic_t       spare[1];
+    ngx_atomic_t       spool_bytes;
 } ngx_http_sandbox_metric_worker_t;
 
 
@@ -136,6 +138,7 @@ typedef struct {
                             [NGX_HTTP_SANDBOX_METRIC_STATUSES];
     ngx_atomic_t       refused[NGX_HTTP_SANDBOX_METRIC_CODES];
     ngx_atomic_t       single[NGX_HTTP_SANDBOX_METRIC_COUNT];
+    ngx_atomic_t       spool_bytes;     /* of all workers */
 
     ngx_http_sandbox_metric_times_t   upstream[NGX_HTTP_SANDBOX_ROADS];
     ngx_http_sandbox_metric_worker_t  workers[NGX_HTTP_SANDBOX_METRIC_WORKERS];

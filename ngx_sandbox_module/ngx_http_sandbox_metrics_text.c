@@ -387,6 +387,10 @@ ngx_http_sandbox_metric_workers(sb_buf_t *b, ngx_http_sandbox_main_conf_t *mcf)
         { "streams_limit", "sandbox_live_limit, for each worker",
           mcf->live_limit },
         { "fetches", "questions to upstream that are open", all.fetches },
+        { "spool_bytes", "uploads that are read whole before they go on",
+          ngx_http_sandbox_metrics->spool_bytes },
+        { "spool_limit_bytes", "sandbox_spool_limit, for all workers",
+          (uint64_t) mcf->spool_limit },
         { "endpoint_zone_used_bytes", "of the zone of learnt addresses, in "
           "whole pages", mcf->zone ? mcf->zone_size - free : 0 },
         { "endpoint_zone_limit_bytes", "sandbox_endpoint_zone",

@@ -187,6 +187,13 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       offsetof(ngx_http_sandbox_main_conf_t, queue),
       NULL },
 
+    { ngx_string("sandbox_spool_limit"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_off_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, spool_limit),
+      NULL },
+
     { ngx_string("sandbox_api_questions"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_num_slot,
@@ -507,6 +514,7 @@ ngx_http_sandbox_create_main_conf(ngx_conf_t *cf)
 
     mcf->helper = NGX_CONF_UNSET_UINT;
     mcf->queue = NGX_CONF_UNSET_SIZE;
+    mcf->spool_limit = NGX_CONF_UNSET;
     mcf->zone_size = NGX_CONF_UNSET_SIZE;
     mcf->questions = NGX_CONF_UNSET_UINT;
     mcf->live_limit = NGX_CONF_UNSET_UINT;

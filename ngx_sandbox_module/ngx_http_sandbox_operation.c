@@ -17,6 +17,7 @@
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_port.h"
+#include "ngx_http_sandbox_spool.h"
 #include "ngx_http_sandbox_precondition.h"
 
 
@@ -215,6 +216,8 @@ ngx_http_sandbox_cleanup(void *data)
     if (ctx->facts) {
         sb_request_free(ctx->facts);
     }
+
+    ngx_http_sandbox_spool_give(ctx);
 
     sb_multipart_free(ctx->multipart);
     sb_stream_free(ctx->stream);

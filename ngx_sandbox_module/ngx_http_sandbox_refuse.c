@@ -160,6 +160,11 @@ ngx_http_sandbox_replace_error(ngx_http_request_t *r,
     {
         message = sb_multipart_reason(ctx->multipart);
 
+    } else if (status == NGX_HTTP_SERVICE_UNAVAILABLE && ctx->spool_full) {
+
+        message = "Uploads that are read before they go on have no room left "
+                  "in sandbox_spool_limit; try again shortly.";
+
     } else if (status == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE && !ctx->policed
                && ctx->verdict && ctx->verdict->limit)
     {

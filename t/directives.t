@@ -107,6 +107,8 @@ my %row = (
         [ 'NAME a b;', qr/invalid number of arguments/ ] ] },
     sandbox_queue => { good => '2m', effect => 'abort.t', bad => [
         [ 'NAME 512k;', qr/at least 1m/ ], [ 'NAME x;', qr/invalid value/ ] ] },
+    sandbox_spool_limit => { good => '2m', effect => 'spool.t', bad => [
+        [ 'NAME 512k;', qr/at least 1m/ ], [ 'NAME x;', qr/invalid value/ ] ] },
     sandbox_api_questions => { good => '7', effect => 'console-api.t', bad => [
         [ 'NAME 0;', qr/must be 1 to 65536/ ],
         [ 'NAME 65537;', qr/must be 1 to 65536/ ],
