@@ -126,6 +126,9 @@ typedef struct {
                                            empty: no names of their own */
     ngx_uint_t        port_locations;   /* that it serves */
     size_t            port_zone_size;
+    size_t            rate_zone_size;
+    ngx_uint_t        rates;            /* locations with sandbox_rate */
+    ngx_shm_zone_t   *rate_zone;        /* of them; else NULL */
     time_t            port_lifetime;
     ngx_shm_zone_t   *port_zone;        /* tickets */
 
@@ -203,6 +206,9 @@ typedef struct {
     ngx_flag_t                    locks;
     ngx_msec_t                    lock_timeout;
     ngx_http_sandbox_limits_t    *limits;       /* NULL: off */
+    ngx_uint_t                    rate;         /* thousandths of requests a
+                                                   second; 0: off */
+    ngx_uint_t                    rate_burst;
     ngx_http_sandbox_port_listen_t  *port_listen;   /* it is the listener */
 
     ngx_http_complex_value_t     *actor_type;
@@ -339,6 +345,7 @@ typedef struct {
     ngx_str_t                     error_code;   /* GATEWAY_* of our refusal */
     const char                   *status;       /* once it has ended */
     const char                   *reason;       /* result.reason */
+    ngx_uint_t                    retry_after;  /* s; 0: the shortest */
     ngx_uint_t                    metric_op;    /* what it has begun as */
 
     unsigned                      checked:1;    /* credentials looked at */

@@ -95,6 +95,10 @@ typedef enum {
       "operations that went without a lock as the helper was away")           \
     X(PRECONDITIONS_FAILED, "preconditions_failed_total",                     \
       "uploads refused because their file was not the expected one")          \
+    X(RATE_REFUSED, "rate_refused_total",                                     \
+      "requests beyond sandbox_rate")                                         \
+    X(RATE_FORGOTTEN, "rate_forgotten_total",                                 \
+      "actors whose account made room in sandbox_rate_zone")                  \
     X(REDACTED, "redacted_total",                                             \
       "credentials masked in what is recorded, told in its record")
 

@@ -8,6 +8,7 @@
 
 #include "ngx_http_sandbox_api.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_rate.h"
 #include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_secret.h"
 #include "ngx_http_sandbox_session.h"
@@ -418,6 +419,20 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       0,
       NULL },
 
+    { ngx_string("sandbox_rate"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE12,
+      ngx_http_sandbox_conf_rate,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("sandbox_rate_zone"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_main_conf_t, rate_zone_size),
+      NULL },
+
     { ngx_string("sandbox_actor_type"),
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
       ngx_http_set_complex_value_slot,
@@ -519,6 +534,7 @@ ngx_http_sandbox_create_main_conf(ngx_conf_t *cf)
     mcf->questions = NGX_CONF_UNSET_UINT;
     mcf->live_limit = NGX_CONF_UNSET_UINT;
     mcf->port_zone_size = NGX_CONF_UNSET_SIZE;
+    mcf->rate_zone_size = NGX_CONF_UNSET_SIZE;
     mcf->port_lifetime = NGX_CONF_UNSET;
     mcf->session_zone_size = NGX_CONF_UNSET_SIZE;
     mcf->session_lifetime = NGX_CONF_UNSET;
@@ -568,6 +584,7 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->locks = NGX_CONF_UNSET;
     lcf->lock_timeout = NGX_CONF_UNSET_MSEC;
     lcf->limits = NGX_CONF_UNSET_PTR;
+    lcf->rate = NGX_CONF_UNSET_UINT;
     lcf->api_timeout = NGX_CONF_UNSET_MSEC;
     lcf->port_listen = NGX_CONF_UNSET_PTR;
 
@@ -619,6 +636,12 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_value(conf->locks, prev->locks, 0);
     ngx_conf_merge_msec_value(conf->lock_timeout, prev->lock_timeout, 20000);
     ngx_conf_merge_ptr_value(conf->limits, prev->limits, NULL);
+
+    if (conf->rate == NGX_CONF_UNSET_UINT) {
+        conf->rate = prev->rate == NGX_CONF_UNSET_UINT ? 0 : prev->rate;
+        conf->rate_burst = prev->rate_burst;
+    }
+
     ngx_conf_merge_msec_value(conf->api_timeout, prev->api_timeout, 30000);
     ngx_conf_merge_str_value(conf->public, prev->public, "");
     ngx_conf_merge_ptr_value(conf->port_listen, prev->port_listen, NULL);
@@ -717,6 +740,8 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
+    mcf->rates += conf->rate != 0;
+
     cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
     server = cscf->ctx->loc_conf[ngx_http_sandbox_module.ctx_index];
 
@@ -809,6 +834,7 @@ ngx_http_sandbox_postconfiguration(ngx_conf_t *cf)
     }
 
     if (ngx_http_sandbox_metric_zone(cf, mcf) != NGX_CONF_OK
+        || ngx_http_sandbox_rate_zone(cf, mcf) != NGX_CONF_OK
         || ngx_http_sandbox_endpoint_zone(cf, mcf) != NGX_CONF_OK
         || ngx_http_sandbox_conf_ports(cf, mcf) != NGX_CONF_OK
         || ngx_http_sandbox_session_zone(cf, mcf) != NGX_CONF_OK)

@@ -19,6 +19,7 @@
 #include "ngx_http_sandbox_port.h"
 #include "ngx_http_sandbox_spool.h"
 #include "ngx_http_sandbox_precondition.h"
+#include "ngx_http_sandbox_rate.h"
 
 
 static ngx_http_sandbox_ctx_t *ngx_http_sandbox_make_ctx(
@@ -637,6 +638,11 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     if (why) {
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
                                        "GATEWAY_AMBIGUOUS_REQUEST", why, NULL);
+    }
+
+    n = ngx_http_sandbox_rate(r, ctx, lcf);
+    if (n != NGX_OK) {
+        return n;
     }
 
     n = ngx_http_sandbox_lock_headers(r, ctx, lcf);

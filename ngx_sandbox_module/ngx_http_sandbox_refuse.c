@@ -12,7 +12,8 @@
 static ngx_int_t ngx_http_sandbox_envelope(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, const char *code, const char *message,
     ngx_str_t *details);
-static ngx_int_t ngx_http_sandbox_retry_after(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sandbox_retry_after(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 
 
 static ngx_str_t  ngx_http_sandbox_json_type = ngx_string("application/json");
@@ -93,7 +94,7 @@ ngx_http_sandbox_refuse(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     if ((status == NGX_HTTP_SERVICE_UNAVAILABLE
          || status == NGX_HTTP_TOO_MANY_REQUESTS
          || status == 423 /* Locked */)
-        && ngx_http_sandbox_retry_after(r) != NGX_OK)
+        && ngx_http_sandbox_retry_after(r, ctx) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -185,7 +186,7 @@ ngx_http_sandbox_replace_error(ngx_http_request_t *r,
     }
 
     if (status == NGX_HTTP_SERVICE_UNAVAILABLE
-        && ngx_http_sandbox_retry_after(r) != NGX_OK)
+        && ngx_http_sandbox_retry_after(r, ctx) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -252,7 +253,18 @@ ngx_http_sandbox_envelope(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
 
 static ngx_int_t
-ngx_http_sandbox_retry_after(ngx_http_request_t *r)
+ngx_http_sandbox_retry_after(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx)
 {
-    return ngx_http_sandbox_add_header(r, "Retry-After", "1", 1);
+    u_char  *p;
+    size_t   len;
+
+    p = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    len = ngx_sprintf(p, "%ui", ngx_max(ctx->retry_after, 1)) - p;
+
+    return ngx_http_sandbox_add_header(r, "Retry-After", (const char *) p, len);
 }

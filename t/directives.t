@@ -190,6 +190,16 @@ my %row = (
         [ 'NAME commands=0;', qr/must be off, on/ ],
         [ 'NAME timeout=6m;', qr/must be off, on/ ],
         [ 'NAME on; NAME off;', qr/duplicate/ ] ] },
+    sandbox_rate => { good => '600r/m burst=10', effect => 'rate.t', bad => [
+        [ 'NAME on;', qr/must be off, or a rate/ ],
+        [ 'NAME 0r/s;', qr/must be off, or a rate/ ],
+        [ 'NAME 5r/h;', qr/must be off, or a rate/ ],
+        [ 'NAME 5r/s burst=-1;', qr/must be off, or a rate/ ],
+        [ 'NAME 5r/s queue=1;', qr/must be off, or a rate/ ],
+        [ 'NAME off; NAME 1r/s;', qr/duplicate/ ] ] },
+    sandbox_rate_zone => { good => '64k', effect => 'rate.t', bad => [
+        [ 'NAME x;', qr/invalid value/ ],
+        [ 'NAME 16k; sandbox_rate 1r/s;', qr/too small/ ] ] },
     sandbox_body_limit => { good => '2m', effect => 'sanity.t', bad => [
         [ 'NAME -1;', qr/invalid value/ ] ] },
     sandbox_timeout => { good => '1s', effect => 'helper-down.t', bad => [
@@ -383,6 +393,16 @@ $t->{conf} = sub {
         sandbox_upstream $self;
         location / { $PROXY }
         location /v1/sandboxes/lbox { sandbox_upstream $real; $PROXY }
+    }
+
+    server {
+        listen 127.0.0.1:$port;
+        server_name rate.test;
+        sandbox_host rate.test;
+        sandbox_rate 1r/m burst=1;
+        location / { $PROXY }
+        location /v1/sandboxes/lbox { sandbox_rate 2r/m burst=3; $PROXY }
+        location /v1/sandboxes/pbox { sandbox_rate off; $PROXY }
     }
 
     server {
@@ -678,6 +698,19 @@ my %inherits = (
                  ->status, $p->{n} == 3 ? 200 : 429, "$p->{level}: beside $p->{n}");
             $_->reset for @c;
         }
+    },
+
+    sandbox_rate => sub {
+        my $passes = sub {
+            my ($host, $path) = @_;
+            my $c = $t->connect(host_header => $host);
+            scalar grep { $t->get("/v1/sandboxes/$path", conn => $c, token => 'level1')
+                            ->status != 429 } 1 .. 6;
+        };
+        is($passes->('h.test', 'hbox'), 6, 'http: off');
+        is($passes->('rate.test', 'hbox'), 2, 'server: its own');
+        is($passes->('rate.test', 'lbox'), 4, 'location: its own');
+        is($passes->('rate.test', 'pbox'), 6, 'location: off');
     },
 
     sandbox_timeout => sub {
