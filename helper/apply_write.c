@@ -295,6 +295,12 @@ apply_slice_try(apply_t *a, apply_slice_t *s)
                                                     : SCHEMA_GATEWAY,
                             "broken");
         } else {
+
+            if ((rc & 0xff) == SQLITE_READONLY) {
+                /* it stays so until it is opened again */
+                store_drop(a->store, db);
+            }
+
             return rc;
         }
     }

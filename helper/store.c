@@ -150,14 +150,25 @@ store_set_news(store_t *s, store_news_pt news, void *data)
 }
 
 
+/* After a stat() that failed: may it be there all the same? */
+static bool
+store_hidden(void)
+{
+    return errno != ENOENT && errno != ENOTDIR;
+}
+
+
 bool
 store_exists(store_t *s, const char *dir)
 {
     char         path[STORE_PATH_MAX];
     struct stat  st;
 
-    return store_dir_path(path, sizeof(path), s->base, dir)
-           && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    if (store_dir_path(path, sizeof(path), s->base, dir) == 0) {
+        return false;
+    }
+
+    return stat(path, &st) == 0 ? S_ISREG(st.st_mode) : store_hidden();
 }
 
 
@@ -278,8 +289,6 @@ store_broken(int rc)
 
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-    case SQLITE_CANTOPEN:
-    case SQLITE_PERM:
         return true;
 
     default:
@@ -412,7 +421,7 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
 store_db_t *
 store_get(store_t *s, const char *dir, bool create, int *rc)
 {
-    bool         there;
+    bool         there, hidden;
     char         path[STORE_PATH_MAX], *slash;
     struct stat  st;
     store_db_t  *db;
@@ -423,10 +432,13 @@ store_get(store_t *s, const char *dir, bool create, int *rc)
     }
 
     there = stat(path, &st) == 0;
+    hidden = !there && store_hidden();
     db = table_find(&s->open, dir, strlen(dir));
 
     if (db) {
-        if (there && st.st_dev == db->dev && st.st_ino == db->ino) {
+        if (hidden
+            || (there && st.st_dev == db->dev && st.st_ino == db->ino))
+        {
             store_unlink(s, db);
             store_link(s, db);
             *rc = SQLITE_OK;
@@ -437,6 +449,11 @@ store_get(store_t *s, const char *dir, bool create, int *rc)
                  "while it was in use", dir);
         db->dirty = false;
         store_drop(s, db);
+    }
+
+    if (hidden) {
+        *rc = SQLITE_CANTOPEN;
+        return NULL;
     }
 
     if (!there && !create) {
