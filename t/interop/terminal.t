@@ -2,7 +2,7 @@
 
 # A terminal session (vim, top, colours, CJK, another size) rendered by a terminal
 # emulator ends on the same screen, recorded or as the client saw it; Debian's
-# asciinema opens version 2.
+# asciinema opens version 2, the player of npm (asciinema-player) both.
 
 use strict;
 use warnings;
@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 
+use Encode ();
 use JSON::PP;
 use SandboxInterop;
 use SandboxTest;
@@ -92,5 +93,59 @@ like($shown, qr/the-42-end/, 'asciinema opens version 2')
 tr/\r//d for $shown, $text;
 ok(index($shown, $text) >= 0, 'and shows what the client saw');
 
+# The player, in a browser: its last screen.
+
+my ($node, $program) = SandboxInterop::node();
+my $chromium = SandboxProcess::find_program('chromium');
+-x $chromium or die "chromium is missing: run .ci/deps test\n";
+my $player = SandboxTest::read_file($program =~ s{[^/]+\z}{}r
+    . 'node_modules/asciinema-player/dist/bundle/asciinema-player.min.js');
+# pyte has an empty cell behind each that takes two
+my @lines = map { Encode::encode('UTF-8', s/\s+\z//r) } grep { /\S/ }
+            @{ $json->decode($want)->[0] };
+cmp_ok(scalar @lines, '>', 2, 'lines on the screen');
+
+for my $v (2, 3) {
+    my $played = played(SandboxTest::read_file("$dir/$v"));
+    my @missing = grep { index($played, $_) < 0 } @lines;
+    is_deeply(\@missing, [], "asciinema-player ends on that screen, version $v")
+        or diag($played);
+}
+
 $t->stop;
 done_testing;
+
+
+sub played {
+    my $cast = shift;
+
+    # as a string of JavaScript that no HTML parser stumbles over
+    my $text = JSON::PP->new->ascii->allow_nonref->encode(Encode::decode('UTF-8', $cast));
+    $text =~ s{</}{<\\/}g;
+    (my $code = $player) =~ s{</script}{<\\/script}g;
+
+    SandboxTest::write_file("$dir/player.html", <<"EOF2");
+<!doctype html><meta charset="utf-8"><div id="player"></div><pre id="out"></pre>
+<script>$code</script>
+<script>
+const out = document.getElementById('out');
+const say = (...text) => { out.textContent += text.join(' '); };
+const quiet = () => {};
+const p = AsciinemaPlayer.create({ data: $text }, document.getElementById('player'),
+    { preload: true, logger: { debug: quiet, info: quiet, log: quiet, warn: say, error: say } });
+p.addEventListener('ready', async () => {
+    await p.seek('100%');
+    setTimeout(() => say([...document.querySelectorAll('.ap-line')]
+                         .map(line => line.textContent).join('\\n') + '\\nEND'), 500);
+});
+</script>
+EOF2
+
+    my $all = `'$chromium' --headless=new --no-sandbox --disable-gpu --virtual-time-budget=20000 --user-data-dir='$dir/browser' --dump-dom 'file://$dir/player.html' 2>$dir/browser.err`;
+    my ($shown) = $all =~ m{<pre id="out">(.*?)</pre>}s;
+    my %char = (lt => '<', gt => '>', amp => '&', nbsp => ' ');
+    $shown //= '';
+    $shown =~ s/&(lt|gt|amp|nbsp);/$char{$1}/g;
+
+    return $shown;
+}
