@@ -335,6 +335,34 @@ store_wal(void *data, sqlite3 *sqlite, const char *name, int pages)
 }
 
 
+/* What SQLite made beside a file that was read-only then is so, too, and would
+ * stay it. */
+static void
+store_modes(const char *path)
+{
+    char         beside[STORE_PATH_MAX];
+    size_t       i;
+    struct stat  st, other;
+
+    static const char  *suffixes[] = { "-wal", "-shm" };
+
+    if (stat(path, &st) == -1) {
+        return;
+    }
+
+    for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        if (snprintf(beside, sizeof(beside), "%s%s", path, suffixes[i])
+                < (int) sizeof(beside)
+            && lstat(beside, &other) == 0 && S_ISREG(other.st_mode)
+            && other.st_uid == geteuid()
+            && (other.st_mode & 0777) != (st.st_mode & 0777))
+        {
+            (void) chmod(beside, st.st_mode & 0777);
+        }
+    }
+}
+
+
 static store_db_t *
 store_open(store_t *s, const char *dir, const char *path, int *rc)
 {
@@ -375,8 +403,13 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
     store_link(s, db);
     stats_set(STATS_HANDLES, s->open.count);
 
+    store_modes(path);
     *rc = sqlite3_open_v2(path, &db->db,
                           SQLITE_OPEN_READWRITE|SQLITE_OPEN_NOMUTEX, s->vfs);
+
+    if (*rc == SQLITE_OK && sqlite3_db_readonly(db->db, "main") == 1) {
+        *rc = SQLITE_READONLY;
+    }
 
     if (*rc == SQLITE_OK) {
         (void) sqlite3_extended_result_codes(db->db, 1);
