@@ -6,6 +6,8 @@ package Bench;
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
 use File::Temp;
 use JSON::PP;
 use List::Util qw(min max sum);
@@ -17,6 +19,7 @@ use Time::HiRes qw(sleep time);
 
 my $TICKS = sysconf(_SC_CLK_TCK);
 my $LOAD = "$SandboxProcess::BUILD/bench/load";
+my $POLICY = abs_path(dirname(__FILE__) . '/../conf/policy.default');
 
 # A round in which others used more of the processors than this is measured
 # again, so many times; $BUSY: it counts all the same.
@@ -157,7 +160,9 @@ sub front {
         upstream_url => $self->{upstream_url},
         helper => $mode ne 'plain',
         helper_args => [ '--sync', $sync // 'normal' ],
-        location => $mode eq 'plain' ? '' : "sandbox_record * $record;",
+        location => $mode eq 'plain' ? ''
+            : "sandbox_record * $record;"
+              . ($self->{judged} ? "sandbox_policy $POLICY;" : ''),
         conf => sub {
             my $conf = shift;
 
@@ -165,6 +170,7 @@ sub front {
             $conf =~ s/error.log info;/error.log error;/;
             $conf =~ s/worker_connections 512;/worker_connections 4096;/;
             $conf =~ s/keepalive 32;/keepalive 256;/;
+            $conf =~ s/proxy_request_buffering off;// if $self->{judged};
 
             if ($mode eq 'plain') {
                 $conf =~ s/sandbox on;//;

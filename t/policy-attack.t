@@ -29,6 +29,12 @@ deny port { port 9000-9099; }
 deny image { operation sandbox.create; image evil/*; }
 deny actor { operation command.execute; actor agent/mallory; }
 deny no-rm { command "^rm\b" "\bmkfs"; }
+deny role { operation command.execute; role operator; }
+deny made { operation sandbox.create; metadata team=evil*; }
+deny frozen { operation file.* dir.* command.*; access write; metadata team=blue; }
+deny small { operation file.write; path /workspace/small/; file_size > 2k; }
+deny whole { operation file.write; path /workspace/small/; request_size > 5k; }
+deny number { operation file.write; path /workspace/small/; files > 5; }
 END_RULES
 
 SandboxTest::write_file("$t->{dir}/conf/policy",
@@ -274,6 +280,121 @@ for (1 .. 320) {
 judge('actors', $n, \@passed, 300);
 
 
+# --- roles ---------------------------------------------------------------------------------
+
+($n, @passed) = (0);
+
+for (1 .. 320) {
+    my $token = $t->token('plain');
+    my $carrier = ("Authorization: Bearer $token", "OPEN-SANDBOX-API-KEY: $token")[rand 2];
+    my @h = ($carrier =~ s/^([^:]*)/rand() < 0.5 ? lc $1 : rand() < 0.5 ? uc $1 : $1/er);
+    push @h, ('X-OpenSandbox-Roles: admin', 'X-Role: admin', 'Role: admin',
+              'X-Sandbox-Role: admin', 'x-opensandbox-user: root', 'X-Actor-Type: user')[rand 6]
+        if rand() < 0.6;
+    my ($where, $member) = @{ $roads[rand 2] };
+    my $r = $t->post("$execd$where", token => undef, headers => \@h,
+                     body => sprintf '{"%s":"echo operator > /workspace/plain"}', $member);
+    push @passed, "@h[1 .. $#h] $where" if !refused($r);
+    $n++;
+}
+
+judge('roles', $n, \@passed, 300);
+
+
+# --- metadata, sandboxes -------------------------------------------------------------------
+
+($n, @passed) = (0);
+
+for (1 .. 320) {
+    my $escape = sub {
+        join '', map { rand() < 0.3 ? sprintf('\u%04x', ord) : $_ } split //, $_[0]
+    };
+    my $body = '{"image":{"uri":"python:3.11"},"timeout":600,"resourceLimits":{"cpu":"1"},'
+        . '"entrypoint":["tail"],"metadata":{"' . $escape->('team') . '":"'
+        . $escape->('evil' . int rand 1000) . '"}}';
+    $body =~ s/"metadata":/"Metadata":{"team":"red"},"metadata":/ if rand() < 0.1;
+    $body =~ s/"metadata":/"metadata":{"team":"red"},"metadata":/ if rand() < 0.1;
+    $body =~ s/\}\}$/,"team":"red"}}/ if rand() < 0.1;
+    $body =~ s/"metadata":\{/"metadata":{"Team":"red","a":"b",/ if rand() < 0.2;
+    $body =~ s/([,:{])/$1 \n\t/g if rand() < 0.3;
+    my $r = $t->post('/v1/sandboxes', body => $body,
+                     headers => [ 'Content-Type: application/json' ]);
+    push @passed, $body if !refused($r);
+    $n++;
+}
+
+judge('metadata of new sandboxes', $n, \@passed, 300);
+
+my $blue = $t->post('/v1/sandboxes', headers => [ 'Content-Type: application/json' ],
+    body => '{"image":{"uri":"python:3.11"},"timeout":600,"resourceLimits":{"cpu":"1"},'
+            . '"entrypoint":["tail"],"metadata":{"\u0074eam":"bl\u0075e"}}')->json->{id};
+my $jail = $t->post('/v1/sandboxes', headers => [ 'Content-Type: application/json' ],
+    body => '{"image":{"uri":"python:3.11"},"timeout":600,"resourceLimits":{"cpu":"1"},'
+            . '"entrypoint":["tail"]}')->json->{id};
+
+SandboxTest::write_file("$t->{dir}/conf/policy", "deny jail { operation file.* dir.* command.*; access write; sandbox $jail; }\n"
+    . SandboxTest::read_file("$t->{dir}/conf/policy"));
+$t->reload;
+
+for my $case ([ 'metadata', $blue, 'frozen' ], [ 'sandboxes', $jail, 'jail' ]) {
+    my ($what, $box, $rule) = @$case;
+
+    ok($t->wait_for(sub {
+        $t->get("/v1/sandboxes/$box/proxy/44772/ping")->status == 200 }), "$rule: it is ready");
+
+    ($n, @passed) = (0);
+
+    for (1 .. 320) {
+        my $name = join '', map { rand() < 0.2 ? sprintf('%%%02' . (rand() < 0.5 ? 'x' : 'X'), ord)
+                                               : $_ } split //, $box;
+        my $to = ('', '/v1')[rand 2] . ('/sandboxes/', '//sandboxes/', '/./sandboxes/',
+            "/sandboxes/$id/../", '/%73andboxes/')[rand() < 0.6 ? 0 : rand 5] . $name
+            . ('/proxy/44772', '/proxy/044772', '/proxy/44772/proxy/44772',
+               '/proxy/8080/proxy/44772', '//proxy/44772')[rand() < 0.6 ? 0 : rand 5];
+        my ($how, $target, $text, @h) = @{ (
+            upload([ '/workspace/new', 'x' ]), post('/command', '{"command":"touch /tmp/new"}'),
+            post('/directories', '{"/workspace/new":{}}'),
+            [ DELETE => '/files?path=/workspace/new', '' ])[rand 4] };
+        push @h, "OpenSandbox-Ingress-To: $id-44772" if rand() < 0.2;
+        my $r = $t->request($how, "$to$target", body => $text, headers => \@h);
+        push @passed, "$how $to$target " . $r->status if $r->status < 400;
+        $n++;
+    }
+
+    judge($what, $n, \@passed, 300);
+}
+
+
+# --- sizes and counts ------------------------------------------------------------------------
+
+($n, @passed) = (0);
+
+for (1 .. 320) {
+    my $kind = int rand 3;
+    my $path = '/workspace/small/' . int rand 100;
+    my @files = $kind == 0 ? ([ $path, 'x' x (2049 + rand 2000) ])
+        : $kind == 1 ? (map { [ "$path$_", 'x' x (1700 + rand 300) ] } 1 .. 3 + int rand 3)
+        :              (map { [ "$path$_", 'x' x rand 10 ] } 1 .. 6 + int rand 20);
+    unshift @files, [ $path =~ s{small}{other}r, 'y' ] if rand() < 0.3;
+    push @files, [ $path =~ s{small}{other}r, '' ] if rand() < 0.3;
+    $_->[0] =~ s{/}{//} for rand() < 0.2 ? @files : ();
+    my ($how, $target, $text, @h) = @{ upload(@files) };
+
+    # the file before its name; words that look like the end of a part
+    $text =~ s/(--B\r\n[^{]*\{[^\r]*\r\n)(--B\r\n.*?\r\n\r\n.*?\r\n)(?=--B)/$2$1/gs
+        if rand() < 0.3;
+    $text =~ s/x{20}/\r\n--Bx\r\n--\r\nB--\r\n---/ if rand() < 0.3;
+    $text = "see\r\n$text" if rand() < 0.1;
+    $text .= "--B--\r\n" x rand 3 if rand() < 0.2;
+    my $r = $t->request($how, "$execd$target", body => $text, headers => \@h,
+                        rand() < 0.4 ? (chunked => 1) : ());
+    push @passed, "$kind " . $r->status if !refused($r);
+    $n++;
+}
+
+judge('sizes and counts', $n, \@passed, 300);
+
+
 # --- nothing has changed ----------------------------------------------------------------------
 
 is(listing(), $before, 'no file of the runtime is another one');
@@ -310,6 +431,25 @@ for my $text ('echo rm -rf /workspace', "echo 'ls; rm -rf /'", 'rmdir /workspace
 for my $mode (0, 4, 44, 600, 644, 755, 777, 1777) {
     my $r = send_to(upload([ '/workspace/m', 'x', $mode ]));
     push @refused, "mode $mode" if refused($r);
+    $n++;
+}
+
+for my $sizes ([ 2048 ], [ 2048, 2048, 1024 ], [ (10) x 5 ]) {
+    my $r = send_to(upload(map { [ "/workspace/small/$_", 'x' x $sizes->[$_] ] } 0 .. $#$sizes));
+    push @refused, "sizes @$sizes" if refused($r);
+    $n++;
+}
+
+for my $headers ([], [ 'X-OpenSandbox-Roles: operator' ], [ 'X-Role: operator' ]) {
+    my $r = $t->post("$execd/command", body => '{"command":"true"}', headers => $headers);
+    push @refused, "role @$headers" if refused($r);
+    $n++;
+}
+
+for my $target ("/v1/sandboxes/$jail/proxy/44772/files/info?path=/tmp",
+                "/v1/sandboxes/$blue/proxy/44772/ping") {
+    my $r = $t->get($target);
+    push @refused, $target if refused($r);
     $n++;
 }
 
