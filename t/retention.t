@@ -197,7 +197,34 @@ like(scalar `"$tool" --database "$archived[0]" query --after-change-seq 0 --limi
 is($t->{history}->value('_gateway', q{select json_extract(result_json,
    '$.sandbox') from history_events where operation_type =
    'gateway.archive'}), 's1', 'the gateway says so');
+my @verify = ('--database', $archived[0], 'verify', '--head',
+              $t->history->{dir} . '/heads.jsonl', '--key',
+              $t->dir . '/data/keys/history.pub');
+is(tool_status(@verify), 0, 'it verifies there') or diag(tool_out(@verify));
+$t->kill_helper('TERM');
+$t->start_helper;
+is(tool_status(@verify), 0, 'after a restart too');
 $t->stop;
+
+
+# --- contents of files go with the records that speak of them --------------------------
+
+$t = helper_with('--history-ttl', '1d');
+$t->record($t->post('/v1/sandboxes/s1/proxy/44772/files/upload',
+    headers => [ 'Content-Type: multipart/form-data; boundary=B' ],
+    body => join "\r\n", '--B', 'Content-Disposition: form-data; name="metadata";'
+        . ' filename="m"', '', '{"path":"/w/a"}', '--B', 'Content-Disposition:'
+        . ' form-data; name="file"; filename="f"', '', 'kept', '--B--', ''));
+is($t->{history}->value('s1', 'select count(*) from gateway_contents'), 1, 'a content');
+$t->record($t->get('/v1/sandboxes/s1/proxy/44772/files/info?path=%2Fa'));
+at(30 * $DAY);
+ok($t->wait_for(sub {
+    $t->{history}->value('s1', 'select count(*) from gateway_contents') == 0;
+}, 10), 'goes with its record');
+ok($t->wait_for(sub { tool_status('verify', 's1') == 0 }, 8),
+   'what is left after retention verifies') or diag(tool_out('verify', 's1'));
+$t->stop;
+at(0);
 
 
 # --- sandbox-history writes through the helper ---------------------------------------
