@@ -117,6 +117,7 @@ typedef struct {
     ngx_uint_t        peer_upstreams;   /* upstream blocks whose balancer is
                                            ours */
     ngx_array_t      *peers;            /* of ngx_http_sandbox_peer_t */
+    ngx_array_t      *tokens;           /* one for each file of them */
     ngx_array_t      *secrets;          /* of sb_secret_set_t, all locations */
     ngx_array_t      *policies;         /* of ngx_http_sandbox_policed_t */
 
@@ -351,6 +352,9 @@ typedef struct {
     unsigned                      checked:1;    /* credentials looked at */
     unsigned                      upstream_timedout:1;  /* by our own limit */
     unsigned                      authenticated:1;
+    unsigned                      wrong:1;      /* a credential was shown, and is
+                                                   none */
+    unsigned                      slowed:1;
     unsigned                      trusted:1;    /* the peer says who acts */
     unsigned                      identity_bad:1;
     unsigned                      restored_bad:1;
@@ -671,8 +675,10 @@ char *ngx_http_sandbox_conf_public(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_sandbox_conf_api_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+/* ngx_http_sandbox_tokens.c */
 char *ngx_http_sandbox_conf_tokens(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+/* ngx_http_sandbox_conf.c */
 /* Reads a small file into memory of cf; tells the log what is wrong. */
 ngx_int_t ngx_http_sandbox_read_file(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t *name, ngx_str_t *text);

@@ -4,10 +4,14 @@
 #include "ngx_http_sandbox_api.h"
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_tokens.h"
 
 
 static ngx_int_t ngx_http_sandbox_api_handler(ngx_http_request_t *r);
 static void ngx_http_sandbox_api_cleanup(void *data);
+static void ngx_http_sandbox_api_slowed(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sandbox_api_401(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a);
 static ngx_int_t ngx_http_sandbox_api_who(ngx_http_request_t *r,
     ngx_http_sandbox_api_t *a);
 static sb_str_t ngx_http_sandbox_api_sandbox(ngx_str_t *path);
@@ -135,22 +139,11 @@ ngx_http_sandbox_api_handler(ngx_http_request_t *r)
     if (a->token == NULL
         && (route == NULL || !(route->flags & NGX_HTTP_SANDBOX_API_PUBLIC)))
     {
-        ngx_http_sandbox_metric_add(AUTH_FAILURES, 1);
-
-        if (ngx_http_sandbox_add_header(r, "WWW-Authenticate", "Bearer",
-                                        sizeof("Bearer") - 1)
-            != NGX_OK)
-        {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        return ngx_http_sandbox_api_refuse(r, NGX_HTTP_UNAUTHORIZED,
-                                           "GATEWAY_UNAUTHENTICATED",
-                                           "The console API needs a token of "
-                                           "the gateway: send it as "
-                                           "Authorization: Bearer or as "
-                                           "OPEN-SANDBOX-API-KEY, or sign in "
-                                           "with POST session.");
+        return ngx_http_sandbox_api_unauthenticated(r, a, a->wrong,
+                                   "The console API needs a token of the "
+                                   "gateway: send it as Authorization: Bearer "
+                                   "or as OPEN-SANDBOX-API-KEY, or sign in "
+                                   "with POST session.");
     }
 
     if (route == NULL) {
@@ -192,6 +185,60 @@ ngx_http_sandbox_api_handler(ngx_http_request_t *r)
     a->route = route;
 
     return ngx_http_sandbox_api_body(r, a);
+}
+
+
+ngx_int_t
+ngx_http_sandbox_api_unauthenticated(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a, ngx_uint_t wrong, const char *message)
+{
+    ngx_msec_t                    delay;
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    ngx_http_sandbox_metric_add(AUTH_FAILURES, 1);
+
+    a->unauthenticated = message;
+
+    if (wrong) {
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+        delay = ngx_http_sandbox_tokens_wrong(lcf->tokens, r->connection);
+
+        if (delay) {
+            ngx_http_sandbox_tokens_delay(r, delay,
+                                          ngx_http_sandbox_api_slowed);
+            r->main->count++;
+
+            return NGX_DONE;
+        }
+    }
+
+    return ngx_http_sandbox_api_401(r, a);
+}
+
+
+static void
+ngx_http_sandbox_api_slowed(ngx_http_request_t *r)
+{
+    if (!ngx_http_sandbox_tokens_delayed(r)) {
+        ngx_http_finalize_request(r, ngx_http_sandbox_api_401(r,
+                                              ngx_http_sandbox_api_get(r)));
+    }
+}
+
+
+static ngx_int_t
+ngx_http_sandbox_api_401(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
+{
+    if (ngx_http_sandbox_add_header(r, "WWW-Authenticate", "Bearer",
+                                    sizeof("Bearer") - 1)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_sandbox_api_refuse(r, NGX_HTTP_UNAUTHORIZED,
+                                       "GATEWAY_UNAUTHENTICATED",
+                                       a->unauthenticated);
 }
 
 
@@ -278,6 +325,7 @@ ngx_http_sandbox_api_who(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
 
     a->identity = ctx->identity;
     a->session = ctx->session;
+    a->wrong = ctx->wrong;
     a->origin_fault = ctx->origin_fault;
 
     return NGX_OK;

@@ -56,6 +56,9 @@ struct ngx_http_sandbox_api_s {
     ngx_str_t                     identity;
     ngx_str_t                     session;  /* its cookie; empty: none */
     const char                   *origin_fault;
+    unsigned                      wrong:1;  /* a credential was shown, and is
+                                               none */
+    const char                   *unauthenticated;  /* to be said later */
 
     /* an answer of the helper on its way to the client */
     ngx_http_sandbox_ask_t        ask;
@@ -91,6 +94,10 @@ char *ngx_http_sandbox_conf_api(ngx_conf_t *cf, ngx_command_t *cmd,
  * return; outside one, the argument of ngx_http_finalize_request(). */
 ngx_int_t ngx_http_sandbox_api_refuse(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
+/* 401, which waits for some time when many wrong credentials came from this
+ * address and this is one; the same. */
+ngx_int_t ngx_http_sandbox_api_unauthenticated(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a, ngx_uint_t wrong, const char *message);
 /* A whole answer from memory; the same. */
 ngx_int_t ngx_http_sandbox_api_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *type, ngx_str_t *body);

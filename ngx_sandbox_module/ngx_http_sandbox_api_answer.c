@@ -11,6 +11,7 @@
 #include "ngx_http_sandbox_api.h"
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_tokens.h"
 
 
 /* silence of a live stream that is believed, ms */
@@ -154,6 +155,10 @@ ngx_http_sandbox_api_live(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
     ngx_http_sandbox_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    if (ngx_http_sandbox_tokens_hold(r, lcf->tokens, a->token) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
 
     a->ask.stream = 1;
     a->whole = 2;

@@ -3,6 +3,7 @@
 
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_session.h"
+#include "ngx_http_sandbox_tokens.h"
 
 
 #define NGX_HTTP_SANDBOX_ACTOR_MAX  256
@@ -22,7 +23,7 @@ ngx_http_sandbox_authenticate(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
     ngx_str_t                     value;
-    ngx_uint_t                    i, twin;
+    ngx_uint_t                    i, twin, wrong;
     ngx_list_part_t              *part;
     ngx_table_elt_t              *h;
     ngx_http_sandbox_loc_conf_t  *lcf;
@@ -35,29 +36,42 @@ ngx_http_sandbox_authenticate(ngx_http_request_t *r,
         return;
     }
 
+    ngx_http_sandbox_tokens_refresh(lcf->tokens);
+
+    wrong = 0;
+
     /* one right credential suffices, OPEN-SANDBOX-API-KEY first */
 
     ngx_http_sandbox_each_header(r, part, h, i) {
 
         if (ngx_http_sandbox_header(&h[i], &twin) == NGX_HTTP_SANDBOX_H_API_KEY
-            && !twin
-            && ngx_http_sandbox_credential(r, ctx, lcf->tokens, &h[i].value)
-               == NGX_OK)
+            && !twin)
         {
-            return;
+            if (ngx_http_sandbox_credential(r, ctx, lcf->tokens, &h[i].value)
+                == NGX_OK)
+            {
+                return;
+            }
+
+            wrong = 1;
         }
     }
 
     ngx_http_sandbox_each_header(r, part, h, i) {
 
-        if (ngx_http_sandbox_bearer(&h[i], &value)
-            && ngx_http_sandbox_credential(r, ctx, lcf->tokens, &value) == NGX_OK)
-        {
-            return;
+        if (ngx_http_sandbox_bearer(&h[i], &value)) {
+
+            if (ngx_http_sandbox_credential(r, ctx, lcf->tokens, &value)
+                == NGX_OK)
+            {
+                return;
+            }
+
+            wrong = 1;
         }
     }
 
-    (void) ngx_http_sandbox_session_enter(r, ctx);
+    ctx->wrong = ngx_http_sandbox_session_enter(r, ctx) != NGX_OK && wrong;
 }
 
 

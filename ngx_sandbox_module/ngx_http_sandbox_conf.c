@@ -4,7 +4,6 @@
 #include "ngx_http_sandbox_secret.h"
 
 
-static void ngx_http_sandbox_tokens_cleanup(void *data);
 
 
 /* sandbox_helper unix:PATH | exec:PATH */
@@ -319,73 +318,6 @@ ngx_http_sandbox_conf_api_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     lcf->api_key = text;
-
-    return NGX_CONF_OK;
-}
-
-
-static void
-ngx_http_sandbox_tokens_cleanup(void *data)
-{
-    sb_tokens_free(data);
-}
-
-
-/* sandbox_tokens FILE */
-
-char *
-ngx_http_sandbox_conf_tokens(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_sandbox_loc_conf_t  *lcf = conf;
-
-    unsigned             line;
-    ngx_str_t           *value, text;
-    const char          *why;
-    sb_tokens_t         *tokens;
-    ngx_pool_cleanup_t  *cln;
-
-    if (lcf->tokens != NGX_CONF_UNSET_PTR) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (ngx_http_sandbox_read_file(cf, cmd, &value[1], &text) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    cln = ngx_pool_cleanup_add(cf->pool, sizeof(sb_tokens_t));
-    if (cln == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    tokens = cln->data;
-    ngx_memzero(tokens, sizeof(sb_tokens_t));
-
-    line = 0;
-    why = NULL;
-
-    if (sb_tokens_parse(tokens, ngx_http_sandbox_str(&text), &line, &why)
-        != SB_OK)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sandbox_tokens: line %ui of \"%V\": %s",
-                           (ngx_uint_t) line, &value[1],
-                           why ? why : "cannot be read");
-        return NGX_CONF_ERROR;
-    }
-
-    cln->handler = ngx_http_sandbox_tokens_cleanup;
-
-    if (tokens->n == 0) {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "sandbox_tokens: "
-                           "\"%V\" holds no token: every request will be "
-                           "refused; make one with \"sandbox-gateway token "
-                           "add --tokens %V\"", &value[1], &value[1]);
-    }
-
-    lcf->tokens = tokens;
 
     return NGX_CONF_OK;
 }

@@ -7,11 +7,12 @@
  */
 
 
-#include "ngx_http_sandbox.h"
+#include "ngx_http_sandbox_tokens.h"
 
 
 typedef struct {
     const sb_tokens_t    *tokens;       /* NULL: nothing is remembered */
+    ngx_uint_t            generation;   /* of these */
     const sb_token_t     *row;          /* NULL: an endpoint token */
     sb_endpoint_token_t   endpoint;     /* points into claims */
     size_t                len;
@@ -54,7 +55,6 @@ ngx_http_sandbox_credential(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
             return NGX_DECLINED;
         }
 
-        ctx->endpoint = e;
         row = e.row;
     }
 
@@ -62,7 +62,16 @@ ngx_http_sandbox_credential(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
-    ctx->token = row;
+    ctx->token = ngx_http_sandbox_tokens_keep(r, row);
+    if (ctx->token == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (e.row) {
+        ctx->endpoint = e;
+        ctx->endpoint.row = ctx->token;
+    }
+
     ctx->authenticated = 1;
 
     return NGX_OK;
@@ -88,7 +97,9 @@ ngx_http_sandbox_token(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     s = ngx_http_sandbox_shown(r->connection, r->connection->requests > 1);
 
-    if (s && s->tokens == tokens && s->len == value->len
+    if (s && s->tokens == tokens
+        && s->generation == ngx_http_sandbox_tokens_generation(tokens)
+        && s->len == value->len
         && sb_equal_ct(s->text, value->data, value->len))
     {
         row = s->row ? s->row : s->endpoint.row;
@@ -132,6 +143,7 @@ ngx_http_sandbox_token(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     if (s) {
         s->tokens = tokens;
+        s->generation = ngx_http_sandbox_tokens_generation(tokens);
         s->row = row;
         s->len = value->len;
         ngx_memcpy(s->text, value->data, value->len);

@@ -77,6 +77,12 @@ typedef enum {
       "unused tickets that made room in sandbox_port_zone")                   \
     X(TICKETS_REFUSED, "port_tickets_refused_total",                          \
       "tickets for user ports that were wrong, used or late")                 \
+    X(WRONG_TOKENS, "wrong_tokens_total",                                     \
+      "wrong credentials that were shown")                                    \
+    X(WRONG_SLOWED, "wrong_tokens_slowed_total",                              \
+      "such whose answer had to wait, as many came from their address")       \
+    X(TOKENS_CUT, "tokens_cut_total",                                         \
+      "requests that were cut as their token was revoked, or over")           \
     X(SESSIONS, "sessions_total",                                             \
       "sessions of people begun")                                             \
     X(SESSIONS_DROPPED, "sessions_dropped_total",                             \

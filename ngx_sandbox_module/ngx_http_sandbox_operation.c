@@ -18,6 +18,7 @@
 #include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_port.h"
 #include "ngx_http_sandbox_spool.h"
+#include "ngx_http_sandbox_tokens.h"
 #include "ngx_http_sandbox_precondition.h"
 #include "ngx_http_sandbox_rate.h"
 
@@ -33,6 +34,7 @@ static ngx_int_t ngx_http_sandbox_forward(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
 static ngx_int_t ngx_http_sandbox_road(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_slowed(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_sandbox_open_to_all(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 static ngx_uint_t ngx_http_sandbox_encoded(ngx_http_request_t *r);
@@ -318,6 +320,7 @@ ngx_int_t
 ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
 {
     ngx_int_t                     rc;
+    ngx_msec_t                    delay;
     ngx_http_sandbox_ctx_t       *ctx;
     ngx_http_sandbox_loc_conf_t  *lcf;
 
@@ -356,6 +359,17 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
 
     if (!ctx->checked) {
         ngx_http_sandbox_authenticate(r, ctx);
+    }
+
+    if (ctx->wrong && !ctx->slowed) {
+        ctx->slowed = 1;
+
+        delay = ngx_http_sandbox_tokens_wrong(lcf->tokens, r->connection);
+
+        if (delay) {
+            ngx_http_sandbox_tokens_delay(r, delay, ngx_http_sandbox_slowed);
+            return NGX_AGAIN;
+        }
     }
 
     if (!ctx->admitted) {
@@ -443,6 +457,20 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
     }
 
     return ngx_http_sandbox_forward(r, ctx, lcf);
+}
+
+
+/* A wrong credential has waited for its answer. */
+
+static void
+ngx_http_sandbox_slowed(ngx_http_request_t *r)
+{
+    if (ngx_http_sandbox_tokens_delayed(r)) {
+        return;
+    }
+
+    r->write_event_handler = ngx_http_core_run_phases;
+    ngx_http_core_run_phases(r);
 }
 
 
@@ -831,6 +859,14 @@ ngx_http_sandbox_forward(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
             ctx->judged = 1;
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
+    }
+
+    if ((ctx->op->flags & (SB_OPF_LONG|SB_OPF_UPGRADE|SB_OPF_UNKNOWN))
+        && ctx->token
+        && ngx_http_sandbox_tokens_hold(r, lcf->tokens, ctx->token) != NGX_OK)
+    {
+        ctx->judged = 1;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ctx->judged = 1;

@@ -14,6 +14,7 @@
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_port.h"
+#include "ngx_http_sandbox_tokens.h"
 
 
 static ngx_int_t ngx_http_sandbox_port_ticket(ngx_http_request_t *r,
@@ -61,6 +62,8 @@ ngx_http_sandbox_port_enter(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
     mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
+
+    ngx_http_sandbox_tokens_refresh(lcf->tokens);
 
     /* no other credential counts here */
     ctx->checked = 1;
@@ -242,8 +245,13 @@ ngx_http_sandbox_port_route(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     ctx->port_target = ctx->target;
     ctx->target = target;
+    ctx->token = ngx_http_sandbox_tokens_keep(r, e->row);
+    if (ctx->token == NULL) {
+        return NGX_ERROR;
+    }
+
     ctx->endpoint = *e;
-    ctx->token = e->row;
+    ctx->endpoint.row = ctx->token;
     ctx->authenticated = 1;
 
     return NGX_OK;
@@ -337,6 +345,8 @@ ngx_http_sandbox_port_redeem(ngx_http_request_t *r,
     if (buf == NULL) {
         return NGX_ERROR;
     }
+
+    ngx_http_sandbox_tokens_refresh(lcf->tokens);
 
     rc = ngx_http_sandbox_ticket_take(mcf, lcf->tokens, &ctx->ticket, &e, buf);
 

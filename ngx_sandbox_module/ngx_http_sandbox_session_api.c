@@ -2,9 +2,9 @@
 
 
 #include "ngx_http_sandbox_api.h"
-#include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_port.h"
 #include "ngx_http_sandbox_session.h"
+#include "ngx_http_sandbox_tokens.h"
 
 
 #define NGX_HTTP_SANDBOX_SESSION_TEXT  2048
@@ -65,13 +65,9 @@ ngx_http_sandbox_session_post(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
     }
 
     if (rc == NGX_DECLINED) {
-        ngx_http_sandbox_metric_add(AUTH_FAILURES, 1);
-
-        return ngx_http_sandbox_api_refuse(r, NGX_HTTP_UNAUTHORIZED,
-                                           "GATEWAY_UNAUTHENTICATED",
-                                           "This is no token of the gateway, "
-                                           "or a code that was used or is "
-                                           "older than 60 s.");
+        return ngx_http_sandbox_api_unauthenticated(r, a, 1,
+                                   "This is no token of the gateway, or a code "
+                                   "that was used or is older than 60 s.");
     }
 
     token = *code.row;
@@ -151,6 +147,8 @@ ngx_http_sandbox_session_row(ngx_http_request_t *r, ngx_http_sandbox_api_t *a,
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
     mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
+
+    ngx_http_sandbox_tokens_refresh(lcf->tokens);
 
     doc = sb_jdoc_parse(ngx_http_sandbox_str(&a->body), NULL, NULL);
     root = doc ? sb_jdoc_root(doc) : NULL;

@@ -14,7 +14,8 @@ const outer = createServer((req, res) => {
 
   const passed = request({
     host: inner.hostname, port: inner.port, method: req.method, path: req.url.slice(PREFIX.length),
-    headers: { ...req.headers, host: inner.host },
+    // Host stays: a session is good for the origin that the browser sees
+    headers: req.headers,
   }, (answer) => {
     res.writeHead(answer.statusCode, answer.headers);
     answer.pipe(res);
