@@ -1,7 +1,7 @@
 // Where the navigation leads.  A new area gets a line here, its routes in
 // routes.tsx and its texts in i18n/.
 
-import { Box, History, LayoutDashboard, type LucideIcon } from 'lucide-react';
+import { Box, History, LayoutDashboard, ShieldCheck, type LucideIcon } from 'lucide-react';
 import type { ParseKeys } from 'i18next';
 import type { Role } from '@/api/session';
 
@@ -18,6 +18,7 @@ export const AREAS: readonly Area[] = [
   { to: '/', label: 'nav.overview', icon: LayoutDashboard },
   { to: '/sandboxes', label: 'nav.sandboxes', icon: Box },
   { to: '/history', label: 'nav.history', icon: History },
+  { to: '/policy', label: 'nav.policy', icon: ShieldCheck, role: 'admin' },
 ];
 
 /** Tabs of a sandbox: addresses below sandboxes/{id}/. */
@@ -25,5 +26,6 @@ export const SANDBOX_TABS: readonly { to: string; label: ParseKeys<'common'> }[]
   { to: 'history', label: 'tab.history' },
   { to: 'commands', label: 'tab.commands' },
   { to: 'terminal', label: 'tab.terminal' },
+  { to: 'locks', label: 'tab.locks' },
   { to: 'overview', label: 'tab.overview' },
 ];

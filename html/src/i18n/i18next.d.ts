@@ -3,7 +3,9 @@
 import 'i18next';
 import type commands from './en/commands.json';
 import type common from './en/common.json';
+import type locks from './en/locks.json';
 import type overview from './en/overview.json';
+import type policy from './en/policy.json';
 import type sandboxes from './en/sandboxes.json';
 import type signin from './en/signin.json';
 import type terminal from './en/terminal.json';
@@ -15,7 +17,9 @@ declare module 'i18next' {
     resources: {
       commands: typeof commands;
       common: typeof common;
+      locks: typeof locks;
       overview: typeof overview;
+      policy: typeof policy;
       sandboxes: typeof sandboxes;
       signin: typeof signin;
       terminal: typeof terminal;

@@ -1,0 +1,23 @@
+#!/usr/bin/perl
+
+# What belongs to the gateway itself, in a real browser: the rules in force and
+# what they would say, and who holds what in a sandbox.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+
+use Test::More;
+
+use SandboxConsole;
+
+my $c = SandboxConsole->new;
+
+$c->fact(sandbox => $c->sandbox('data-cleaning-7'), origin => $c->url =~ s{/console/$}{}r);
+$c->look('policy');
+$c->look('locks');
+$c->stop;
+
+done_testing;
