@@ -1,8 +1,8 @@
 #include "ask_args.h"
 
+#include "number.h"
 #include "operation.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,15 +99,7 @@ bool
 ask_args_int(ask_args_t *a, const ask_param_t *p, int64_t *n, int64_t least,
     int64_t most)
 {
-    char       *end;
-    long long   v;
-
-    errno = 0;
-    v = strtoll(p->value, &end, 10);
-
-    if (errno || end == p->value || *end != '\0' || v < least || v > most
-        || !strchr("-0123456789", p->value[0]))
-    {
+    if (!sb_number_signed(sb_str(p->value, strlen(p->value)), least, most, n)) {
         if (least == INT64_MIN || most == INT64_MAX) {
             (void) snprintf(a->why, sizeof(a->why), "%s=%.60s is not a whole "
                             "number that is possible there.", p->name,
@@ -121,8 +113,6 @@ ask_args_int(ask_args_t *a, const ask_param_t *p, int64_t *n, int64_t least,
 
         return false;
     }
-
-    *n = v;
 
     return true;
 }

@@ -1,9 +1,9 @@
 #include "history_filter.h"
 #include "id.h"
+#include "number.h"
 #include "operation.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,19 +78,11 @@ static sb_rc_t
 history_filter_int(int64_t *n, int64_t least, const char *name,
     const char *value, char *why, size_t size)
 {
-    char       *end;
-    long long   v;
-
-    errno = 0;
-    v = strtoll(value, &end, 10);
-
-    if (errno || end == value || *end != '\0' || v < least) {
+    if (!sb_number_signed(sb_str(value, strlen(value)), least, INT64_MAX, n)) {
         (void) snprintf(why, size, "%s=%.60s is no number that is possible "
                         "there", name, value);
         return SB_ERROR;
     }
-
-    *n = v;
 
     return SB_OK;
 }

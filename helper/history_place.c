@@ -1,6 +1,7 @@
 #include "history_place.h"
 #include "history_query.h"
 #include "history_text.h"
+#include "number.h"
 #include "path.h"
 #include "schema.h"
 
@@ -485,16 +486,15 @@ history_place_numbered(history_place_t *place, const char *text,
     const char *slash, history_box_t **box, char *id)
 {
     int              rc;
-    char            *end, *sandbox;
+    char            *sandbox;
+    int64_t          seq;
     sqlite3         *db;
-    long long        seq;
     sqlite3_stmt    *stmt;
     history_error_t  err;
 
-    errno = 0;
-    seq = strtoll(slash + 1, &end, 10);
-
-    if (slash[1] == '\0' || *end != '\0' || errno == ERANGE) {
+    if (!sb_number_signed(sb_str(slash + 1, strlen(slash + 1)), 0, INT64_MAX,
+                          &seq))
+    {
         history_say("%s is no record: after the slash stands its number in the"
                     " sandbox", text);
         return false;

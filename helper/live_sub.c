@@ -5,9 +5,9 @@
 #include "ask_args.h"
 #include "id.h"
 #include "log.h"
+#include "number.h"
 #include "stats.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -52,29 +52,11 @@ live_sub_release(void *state)
 }
 
 
-/* A cursor as text; false: it is none. */
-static bool
-live_sub_cursor(uint64_t *cursor, const char *text)
-{
-    char  *end;
-
-    if (*text < '0' || *text > '9') {
-        return false;
-    }
-
-    errno = 0;
-    *cursor = strtoull(text, &end, 10);
-
-    return errno == 0 && *end == '\0' && *cursor <= INT64_MAX;
-}
-
-
 /* Reads the question; what is wrong with it goes to `why`. */
 static bool
 live_sub_read(live_sub_t *s, ask_args_t *a)
 {
     int       word;
-    char      text[32];
     int64_t   n;
     unsigned  i;
 
@@ -125,14 +107,9 @@ live_sub_read(live_sub_t *s, ask_args_t *a)
         return true;
     }
 
-    if (s->q->event_id.len < sizeof(text)) {
-        memcpy(text, s->q->event_id.data, s->q->event_id.len);
-        text[s->q->event_id.len] = '\0';
-
-        if (live_sub_cursor(&s->cursor, text)) {
-            s->turn = 1;
-            return true;
-        }
+    if (sb_number(s->q->event_id, 10, INT64_MAX, &s->cursor)) {
+        s->turn = 1;
+        return true;
     }
 
     (void) snprintf(a->why, sizeof(a->why), "Last-Event-ID is no cursor of "

@@ -4,8 +4,8 @@
 #include "before.h"
 #include "contents.h"
 #include "locks.h"
+#include "number.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <grp.h>
 #include <limits.h>
@@ -121,19 +121,18 @@ static const struct option  options_long[] = {
 
 
 static bool
-options_number(const char *text, int base, unsigned long max,
+options_number(const char *text, unsigned base, unsigned long max,
     unsigned long *out)
 {
-    char  *end;
+    uint64_t  n;
 
-    if (*text < '0' || *text > '9') {
+    if (!sb_number(sb_str(text, strlen(text)), base, max, &n)) {
         return false;
     }
 
-    errno = 0;
-    *out = strtoul(text, &end, base);
+    *out = (unsigned long) n;
 
-    return errno == 0 && *end == '\0' && *out <= max;
+    return true;
 }
 
 
@@ -206,29 +205,25 @@ static bool
 options_unit(const char *text, const char *units, const uint64_t *worth,
     uint64_t max, uint64_t *out)
 {
-    char               *end;
-    const char         *unit;
-    unsigned long long  n;
+    size_t       len;
+    uint64_t     n;
+    const char  *unit;
 
     if (strcmp(text, "off") == 0) {
         *out = 0;
         return true;
     }
 
-    if (*text < '0' || *text > '9') {
-        return false;
+    len = strspn(text, "0123456789");
+    unit = units;
+
+    if (text[len]) {
+        unit = text[len + 1] ? NULL : strchr(units, text[len] | 0x20);
     }
 
-    errno = 0;
-    n = strtoull(text, &end, 10);
-
-    if (errno || (*end && end[1])) {
-        return false;
-    }
-
-    unit = *end ? strchr(units, *end | 0x20) : units;
-
-    if (unit == NULL || n == 0 || n > max / worth[unit - units]) {
+    if (unit == NULL || !sb_number(sb_str(text, len), 10, UINT64_MAX, &n)
+        || n == 0 || n > max / worth[unit - units])
+    {
         return false;
     }
 

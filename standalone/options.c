@@ -2,6 +2,7 @@
 
 #include "gateway.h"
 #include "files.h"
+#include "number.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -214,17 +215,9 @@ gw_options_help(void)
 bool
 gw_number(const char *text, unsigned min, unsigned max, unsigned *n)
 {
-    char           *end;
-    unsigned long   v;
+    uint64_t  v;
 
-    if (text[0] < '0' || text[0] > '9') {
-        return false;
-    }
-
-    errno = 0;
-    v = strtoul(text, &end, 10);
-
-    if (errno || *end != '\0' || v < min || v > max) {
+    if (!sb_number(sb_str(text, strlen(text)), 10, max, &v) || v < min) {
         return false;
     }
 

@@ -16,6 +16,7 @@
 #include "box.h"
 #include "execd.h"
 #include "lifecycle.h"
+#include "number.h"
 #include "proxy.h"
 
 
@@ -61,13 +62,13 @@ rt_bad(const char *what, const char *value, const char *hint)
 static int
 rt_number(const char *name, const char *text, long max, long *out)
 {
-    char  *end;
+    uint64_t  n;
 
-    *out = strtol(text, &end, 10);
-
-    if (*text == '\0' || *end != '\0' || *out < 0 || *out > max) {
+    if (!sb_number(sb_str(text, strlen(text)), 10, (uint64_t) max, &n)) {
         return rt_bad(name, text, "a number is needed there");
     }
+
+    *out = (long) n;
 
     return 0;
 }
