@@ -1,13 +1,46 @@
-import { facts, is, ok, open, run, settled, shot, signIn, url, token } from './lib/browser.mjs';
+import { facts, is, ok, open, run, settled, shot, signIn, token, url } from './lib/browser.mjs';
 
-const history = (id) => `${url}sandboxes/${id}/history`;
+const history = (id, query = '') => `${url}sandboxes/${id}/history${query}`;
 const rows = (page) => page.getByRole('option');
+const list = (page) => page.getByRole('listbox', { name: 'Records, oldest first' });
+const record = (page) => page.getByRole('region', { name: 'Record' });
 
 /** A command of an agent's, while the page is open. */
-const command = async (id, text) => (await fetch(new URL(`../v1/sandboxes/${id}/proxy/44772/command`, url), {
-  method: 'POST', headers: { 'OPEN-SANDBOX-API-KEY': token, 'X-Actor-Id': 'live-bot' },
+const command = async (id, text, headers = {}) => (await fetch(new URL(`../v1/sandboxes/${id}/proxy/44772/command`, url), {
+  method: 'POST', headers: { 'OPEN-SANDBOX-API-KEY': token, 'X-Actor-Id': 'live-bot', ...headers },
   body: JSON.stringify({ command: text }),
 })).text();
+
+const atEnd = (page) => list(page).evaluate((e) => e.scrollHeight - e.scrollTop - e.clientHeight < 9);
+
+/** A timeline of any length, as the API would page it. */
+async function pretend(page, length) {
+  const asked = [];
+
+  await page.route('**/api/v1/operations?*', (route) => {
+    const q = new URL(route.request().url()).searchParams;
+    const limit = Number(q.get('limit') ?? 100);
+    const asc = q.get('order') === 'asc';
+    const [lo, hi] = [Number(q.get('after') ?? 0) + 1, Math.min(length, Number(q.get('before') ?? length + 1) - 1)];
+    const first = asc ? lo : Math.max(lo, hi - limit + 1);
+    const last = asc ? Math.min(hi, lo + limit - 1) : hi;
+    const items = Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => ({
+      seq: null, cursor: first + i, id: `id-${first + i}`, sandbox_id: 's', source: 'sdk', type: 'command.execute',
+      status: 'succeeded', started_at: new Date(1.7e12 + (first + i) * 1000).toISOString(), completed_at: null, duration_ms: 1,
+      actor: { type: 'agent', id: 'a', thread: null, run: null, correlation: null, parent: null, identity: null },
+      summary: `command number ${first + i}`, summary_bytes: 10, exit_code: 0, output: null, file: null, verdict: null,
+      lock: null, chain: null, error_code: null, reason: null, folded: null,
+    }));
+
+    asked.push([...q.keys()]);
+    return route.fulfill({ json: {
+      items: asc ? items : items.reverse(), gaps: [], complete: true,
+      next: (asc ? last < hi : first > lo) ? (asc ? last : first) : null, previous: null,
+    } });
+  });
+
+  return asked;
+}
 
 await run({
   'what failed, and why': async (browser) => {
@@ -15,11 +48,11 @@ await run({
 
     await page.goto(history(facts.sandbox));
     await signIn(page);
-    await page.getByText('error: relation "orders" already exists', { exact: true }).first().waitFor();
+    await page.getByText('error: relation orders already exists', { exact: true }).first().waitFor();
     ok(true, 'a failure shows its last line of stderr without a click');
 
     await page.getByRole('button', { name: 'Status' }).click();
-    await page.getByRole('menuitemcheckbox', { name: /Failed/ }).click();
+    await page.getByRole('menuitemcheckbox', { name: /^Failed/ }).click();
     await page.keyboard.press('Escape');
     await page.waitForURL(/status=failed/);
     await page.waitForFunction(() => document.querySelectorAll('[role="option"]').length === 1);
@@ -34,19 +67,39 @@ await run({
     await page.goto(url);
     await page.goto(link);
     await page.getByRole('region', { name: 'stderr' }).waitFor();
-    ok(true, 'which leads back to it');
+    is(await rows(page).first().getAttribute('aria-selected'), 'true', 'which leads back to it, and shows where it is');
     await page.context().close();
   },
 
-  'live': async (browser) => {
+  'order, and the live tail': async (browser) => {
     const page = await open(browser);
 
+    await page.setViewportSize({ width: 1440, height: 420 });
     await page.goto(history(facts.other));
     await signIn(page);
     await page.getByRole('button', { name: 'Live', exact: true }).waitFor();
-    await command(facts.other, 'echo first-live');
-    await rows(page).filter({ hasText: 'echo first-live' }).getByText('OK').waitFor();
-    ok(true, 'what happens appears by itself, with its end');
+
+    const times = await rows(page).locator('time').evaluateAll((all) => all.map((t) => t.dateTime));
+    is(times, [...times].sort(), 'the oldest stands first');
+    ok(await atEnd(page), 'and the newest is in view');
+
+    for (let i = 0; i < 14; i++) {
+      await command(facts.other, `echo live-${i}`);
+    }
+    await rows(page).filter({ hasText: 'echo live-13' }).getByText('OK').waitFor();
+    ok(await atEnd(page), 'what happens appears by itself, with its end, and the list follows');
+
+    await list(page).hover();
+    await page.mouse.wheel(0, -200);
+    await page.waitForTimeout(100);
+    const before = await list(page).evaluate((e) => e.scrollTop);
+    await command(facts.other, 'echo unseen-1');
+    await command(facts.other, 'echo unseen-2');
+    await page.getByRole('button', { name: '2 new' }).waitFor();
+    is(await list(page).evaluate((e) => e.scrollTop), before, 'whoever scrolls up stays there, and is told what came');
+    await page.getByRole('button', { name: '2 new' }).click();
+    await rows(page).filter({ hasText: 'echo unseen-2' }).waitFor();
+    ok(await atEnd(page), 'and comes back with a click');
 
     await page.context().setOffline(true);
     await page.getByRole('button', { name: /Reconnecting|Connecting/ }).waitFor();
@@ -60,6 +113,212 @@ await run({
     await command(facts.other, 'echo after-reload');
     await rows(page).filter({ hasText: 'echo after-reload' }).getByText('OK').waitFor();
     is(await rows(page).filter({ hasText: 'echo after-reload' }).count(), 1, 'a reload of nginx neither');
+
+    await page.getByRole('textbox', { name: /Search commands/ }).fill('sought-word');
+    await page.getByText('No record matches').waitFor();
+    await command(facts.other, 'echo sought-word');
+    await rows(page).filter({ hasText: 'sought-word' }).waitFor({ timeout: 15_000 });
+    ok(true, 'a search goes on by itself too');
+    await page.context().close();
+  },
+
+  'a million records': async (browser) => {
+    const page = await open(browser);
+    const asked = await pretend(page, 1_000_000);
+
+    await page.goto(`${url}history`);
+    await signIn(page);
+    await rows(page).filter({ hasText: 'command number 1000000' }).waitFor();
+
+    for (let i = 0; i < 30; i++) {
+      await list(page).evaluate((e) => { e.scrollTop = 0; });
+      await page.waitForTimeout(60);
+    }
+
+    const height = await list(page).evaluate((e) => e.scrollHeight);
+    ok(height < 60_000, 'what is far away is let go of', height);
+    ok(await rows(page).count() < 120, 'and only what is seen is drawn');
+    ok(asked.every((keys) => !keys.includes('offset') && !keys.includes('page')), 'pages are asked for by cursor');
+
+    const seen = await rows(page).evaluateAll((all) => all.map((e) => Number(/number (\d+)/.exec(e.textContent)[1])));
+    is(seen, seen.map((_, i) => seen[0] + i), 'no record is missing between two pages, none is there twice');
+    ok(seen[0] < 998_000, 'older ones were loaded', seen[0]);
+
+    for (let i = 0; i < 8; i++) {
+      await list(page).evaluate((e) => { e.scrollTop = e.scrollHeight; });
+      await page.waitForTimeout(60);
+    }
+    const down = await rows(page).evaluateAll((all) => all.map((e) => Number(/number (\d+)/.exec(e.textContent)[1])));
+    ok(down[0] > seen[0], 'and newer ones at the other end');
+    is(down, down.map((_, i) => down[0] + i), 'as seamless');
+    await page.getByRole('button', { name: 'To the newest' }).click();
+    await rows(page).filter({ hasText: 'command number 1000000' }).waitFor();
+    ok(await atEnd(page), 'one click leads to the newest');
+    await page.context().close();
+  },
+
+  'include, exclude, group, around': async (browser) => {
+    const page = await open(browser);
+    const count = () => page.getByText(/^\d+ operations?$|^\d+ operations? ·/).first().innerText();
+
+    await page.goto(history(facts.sandbox));
+    await signIn(page);
+    await rows(page).first().waitFor();
+    await page.getByRole('button', { name: 'Type' }).click();
+    await page.getByRole('menuitemcheckbox', { name: 'Leave out command.execute' }).click();
+    await page.keyboard.press('Escape');
+    await page.waitForURL(/not=type%3Acommand.execute/);
+    await rows(page).filter({ hasText: '/tmp/db/schema.sql' }).first().waitFor();
+    is(await rows(page).filter({ hasText: 'printf' }).count(), 0, 'a value is left out from its count');
+    await page.getByRole('button', { name: /^Remove not Type/ }).click();
+    await rows(page).filter({ hasText: 'printf' }).waitFor();
+
+    await rows(page).filter({ hasText: '/tmp/db/old.sql' }).first().click();
+    await record(page).getByRole('button', { name: 'nightly-32' }).click();
+    await page.getByRole('menuitem', { name: 'Only this' }).click();
+    await page.waitForURL(/run=nightly-32/);
+    await page.waitForFunction(() => document.querySelectorAll('[role="option"]').length === 2);
+    ok(true, 'a value in a record is a filter too');
+
+    await record(page).getByRole('button', { name: 'Around this' }).click();
+    await page.getByText('Everything around this record').waitFor();
+    await rows(page).filter({ hasText: '014_orders' }).waitFor();
+    ok(/run=nightly-32/.test(page.url()), 'what happened around it is shown, and the filters are kept');
+    await page.getByRole('button', { name: 'Back to the filters' }).click();
+    await page.waitForFunction(() => document.querySelectorAll('[role="option"]').length === 2);
+    ok(true, 'for the way back');
+    await page.keyboard.press('Escape');
+
+    await page.goto(history(facts.sandbox, '?group=run'));
+    await page.getByRole('link', { name: 'nightly-32' }).waitFor();
+    ok(await page.getByRole('link', { name: 'nightly-31' }).count() > 0, 'grouped by run');
+    await shot(page, 'grouped');
+
+    ok(/operation/.test(await count()), 'how many there are is said');
+    await page.context().close();
+  },
+
+  'histogram and ranges': async (browser) => {
+    const page = await open(browser);
+
+    await page.goto(history(facts.sandbox, '?from=1h'));
+    await signIn(page);
+    const bars = page.getByRole('img', { name: /operations between/ });
+    await bars.waitFor();
+    const box = await bars.boundingBox();
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 10);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width - 1, box.y + 12, { steps: 4 });
+    await page.mouse.up();
+    await page.waitForURL(/from=\d{4}-.*to=\d{4}-/);
+    ok(true, 'a stretch that is drawn is the range');
+    await page.getByRole('img', { name: /operations? between/ }).dblclick();
+    await page.waitForURL(/from=1h/);
+    ok(!/to=/.test(page.url()), 'a double click goes back');
+
+    await page.getByRole('button', { name: 'Last hour' }).click();
+    await page.getByLabel('Times in').selectOption('utc');
+    await page.getByLabel('From', { exact: true }).fill('2020-01-01T00:00:00');
+    await page.getByLabel('To', { exact: true }).fill('2020-01-02T00:00:00');
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.waitForURL(/from=2020-01-01T00%3A00%3A00.000Z/);
+    await page.getByText('No record matches').waitFor();
+    ok(true, 'from and to, in a zone of choice');
+    await page.context().close();
+  },
+
+  'output': async (browser) => {
+    const page = await open(browser);
+
+    await page.goto(history(facts.sandbox));
+    await signIn(page);
+    await rows(page).filter({ hasText: '32mgreen' }).click();
+    const out = page.getByRole('region', { name: 'stdout' }).first();
+    await out.waitFor();
+    is(await out.getByText('green', { exact: true }).getAttribute('class'), 'ansi-2', 'colours are colours');
+    await record(page).getByRole('button', { name: 'Colours' }).click();
+    ok((await out.innerText()).includes('ESC[32m'), 'or as they came');
+    await record(page).getByRole('button', { name: 'Colours' }).click();
+
+    await record(page).getByRole('textbox', { name: 'Find in the output' }).fill('later');
+    await record(page).getByText('1/1').waitFor();
+    ok(await page.evaluate(() => CSS.highlights.has('found-here')), 'what is sought is found, and painted');
+    await record(page).getByRole('textbox', { name: 'Find in the output' }).fill('');
+
+    await record(page).getByLabel('Stream').selectOption('apart');
+    await page.getByRole('region', { name: 'stderr' }).waitFor();
+    const [left, right] = await Promise.all(['stdout', 'stderr'].map((n) => page.getByRole('region', { name: n }).first().boundingBox()));
+    ok(right.x > left.x + 50, 'the streams stand side by side');
+
+    const [file] = await Promise.all([page.waitForEvent('download'), record(page).getByRole('button', { name: 'Download the exact bytes' }).click()]);
+    const bytes = await (await file.createReadStream()).toArray().then((c) => Buffer.concat(c));
+    ok(bytes.includes('\x1b[32mgreen'), 'the exact bytes can be had');
+    await shot(page, 'output');
+
+    // as execd of others sends it
+    await page.route('**/output?*', (route) => route.fulfill({ json: { status: 'succeeded', state: 'complete', complete: true, last: 1, next: null,
+      items: [{ n: 0, stream: 'stdout', at: '', bytes: 9, text: '10%\r50%\r\u001b[K100%\r\nnext\u001b[38;5;196m red\u001b[38;2;1;2;3m dark' }] } }));
+    await page.reload();
+    await out.waitFor();
+    is(await out.innerText(), '100%\nnext red dark', 'a line that was written over stands as it ended');
+    is(await out.getByText('red').evaluate((e) => e.style.color), 'rgb(255, 0, 0)', 'with any colour there is');
+    await page.context().close();
+  },
+
+  'copy, verify, run again': async (browser) => {
+    const page = await open(browser, { permissions: ['clipboard-read', 'clipboard-write'] });
+    const copied = async (name) => {
+      await record(page).getByRole('button', { name: 'Copy as' }).click();
+      await page.getByRole('menuitem', { name }).click();
+      return page.evaluate(() => navigator.clipboard.readText());
+    };
+
+    await page.goto(history(facts.other));
+    await signIn(page);
+    await rows(page).filter({ hasText: 'echo from-report-bot' }).click();
+    const curl = await copied('curl');
+    ok(/^curl -X POST 'http[^']+\/command'/.test(curl) && curl.includes(`-d '{"command":"echo from-report-bot"}'`), 'as curl', curl);
+    ok(!curl.includes(token), 'without the token');
+    ok(/sandbox\.commands\.run\("echo from-report-bot"\)/.test(await copied('SDK call (Python)')), 'as a call of the SDK');
+    is(JSON.parse(await copied('JSON')).summary, 'echo from-report-bot', 'as JSON');
+    ok(/history\?op=/.test(await copied('Link to this record')), 'as a link');
+
+    await record(page).getByRole('button', { name: /^Verify/ }).click();
+    await record(page).getByRole('button', { name: /^Verified · seq/ }).waitFor();
+    ok(true, 'the chain says that it was not changed');
+
+    await record(page).getByRole('button', { name: 'Run again' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Run again' }).click();
+    await page.getByRole('button', { name: '1 new' }).click();
+    await rows(page).filter({ hasText: 'echo from-report-bot' }).getByText('OK').last().waitFor();
+    await page.waitForFunction(() => document.querySelector('[role="listbox"] > div').lastElementChild.textContent.includes('echo from-report-bot'));
+    ok(true, 'a command runs again, and is on record');
+    await record(page).getByRole('tab', { name: 'Linked' }).click();
+    await page.reload();
+    await record(page).getByRole('tab', { name: 'Linked' }).click();
+    await record(page).getByRole('region', { name: 'Run again as' }).waitFor();
+    ok(true, 'linked with the first');
+    await page.context().close();
+  },
+
+  'gaps': async (browser) => {
+    const page = await open(browser);
+
+    await page.route('**/api/v1/sandboxes/*/operations?*', async (route) => {
+      const answer = await (await route.fetch()).json();
+      const [newest] = answer.items;
+
+      answer.gaps = newest && [{ ...newest, id: 'gap-1', cursor: newest.cursor - 0.5, type: 'gateway.gap', status: 'succeeded',
+        summary: '17 operations', reason: 'journal_full', output: null, file: null }];
+      await route.fulfill({ json: answer });
+    });
+    await page.goto(history(facts.sandbox, '?type=command.execute'));
+    await signIn(page);
+    const gap = rows(page).filter({ hasText: 'Not on record' });
+    await gap.waitFor();
+    ok(/17 operations · journal_full/.test(await gap.innerText()), 'what is missing is said, with its cause, whatever the filters');
+    ok(await gap.evaluate((e) => getComputedStyle(e).backgroundImage.includes('repeating')), 'and hatched');
+    await shot(page, 'gap');
     await page.context().close();
   },
 
@@ -70,14 +329,15 @@ await run({
     await signIn(page);
     await rows(page).first().waitFor();
     await page.evaluate(() => document.activeElement?.blur());
-    await page.keyboard.press('j');
-    await page.keyboard.press('j');
-    is(await rows(page).nth(1).getAttribute('aria-selected'), 'true', 'j moves');
+    await page.keyboard.press('k');
+    is(await rows(page).last().getAttribute('aria-selected'), 'true', 'k begins at the newest');
+    await page.keyboard.press('k');
+    is(await rows(page).nth(await rows(page).count() - 2).getAttribute('aria-selected'), 'true', 'and moves up');
     await page.keyboard.press('Enter');
-    await page.getByRole('region', { name: 'Record' }).waitFor();
+    await record(page).waitFor();
     ok(true, 'Enter opens');
     await page.keyboard.press('Escape');
-    await page.getByRole('region', { name: 'Record' }).waitFor({ state: 'detached' });
+    await record(page).waitFor({ state: 'detached' });
     ok(true, 'Esc closes');
     await page.keyboard.press('/');
     await page.keyboard.type('orders');
@@ -98,6 +358,20 @@ await run({
     await page.context().close();
   },
 
+  'export': async (browser) => {
+    const page = await open(browser);
+
+    await page.goto(history(facts.sandbox, '?type=file.*'));
+    await signIn(page);
+    await page.getByRole('button', { name: 'Export' }).click();
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name: 'JSON Lines' }).click()]);
+    const lines = Buffer.concat(await (await file.createReadStream()).toArray()).toString().trim().split('\n').map((l) => JSON.parse(l));
+    is(lines.at(-1).export.complete, true, 'whole');
+    ok(lines.slice(0, -1).length === 4 && lines.slice(0, -1).every((l) => l.type.startsWith('file.')), 'exactly what is filtered');
+    await page.getByText(/^Done: /).waitFor();
+    await page.context().close();
+  },
+
   'C129 C130 hostile text': async (browser) => {
     const page = await open(browser);
 
@@ -106,13 +380,34 @@ await run({
     await settled(page);
     ok(await page.getByText("<script>document.title=1</script>", { exact: false }).first().isVisible(), 'markup is text');
     ok(await page.getByText('<b>bold</b>').first().isVisible(), 'in an actor too');
-    await rows(page).filter({ hasText: 'printf %s' }).click();
-    await page.getByText('onerror=alert(1)', { exact: false }).last().waitFor();
-    const said = await page.getByRole('region', { name: 'stdout' }).innerText();
-    ok(said.includes('U+202E') && said.includes('ESC]52'), 'what would act is a sign', said);
-    await shot(page, 'hostile');
-    is(await page.evaluate(() => document.querySelectorAll('img:not([src="icon.svg"])').length), 0, 'and makes nothing');
+
+    const said = async (name) => {
+      await page.goto(`${url}runs/h-${name}`);
+      await rows(page).first().click();
+      await page.getByRole('region', { name: 'stdout' }).first().waitFor();
+      await page.waitForTimeout(100);
+      await shot(page, `hostile-${name}`);
+      return page.getByRole('region', { name: 'stdout' }).first().innerText();
+    };
+
+    ok((await said('html')).includes('<img src=x onerror=alert(1)><script>'), 'markup in an output is text');
+    ok(((s) => s.includes('ESC]52') && s.includes('ESC]8') && s.includes('BEL'))(await said('osc')), 'orders to a terminal are signs');
+    ok(((s) => s.includes('ESC[2J') && s.includes('hidden'))(await said('moves')), 'nothing moves, clears or hides');
+    ok(((s) => s.includes('U+202E') && s.includes('U+2066') && s.includes('U+200B'))(await said('bidi')), 'directions and zero widths are signs');
+    is((await said('long')).trim().length, 20_000, 'a line of any length is all there');
+    ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'in its box');
+    ok(((s) => s.includes('aNULb') && s.includes('c'))(await said('nul')), 'NUL and bytes that are no text are signs');
+
+    await page.goto(`${url}runs/h-osc`);
+    await rows(page).first().click();
+    await record(page).getByRole('tab', { name: 'Replay' }).click();
+    await record(page).getByRole('button', { name: 'Play' }).waitFor();
+    await page.keyboard.press('End');
+    await page.waitForTimeout(200);
+    ok(!/^title/.test(await page.title()), 'a replay changes no title');
+    is(await page.evaluate(() => document.querySelectorAll('img:not([src="icon.svg"]), a[href*="evil"]').length), 0, 'and makes nothing');
     is(page.seen.errors.filter((e) => /Content.Security/i.test(e)), [], 'CSP has nothing to say');
+    is(page.seen.errors, [], 'nor has the browser');
     await page.context().close();
   },
 });

@@ -88,6 +88,7 @@ export const facetsQuery = (sandbox: string | undefined, filters: OperationFilte
   }),
   placeholderData: keepPreviousData,
   staleTime: 5_000,
+  refetchInterval: 15_000,
 });
 
 export const operationQuery = (id: string, sandbox?: string) => queryOptions({

@@ -79,7 +79,7 @@ export interface OperationWhole extends Operation {
   result: Record<string, unknown> | null;
   command: Record<string, unknown> | null;
   wire: Record<string, unknown> | null;
-  files: FileChange[] | null;
+  files: { n: number; path: string; old_path: string | null; size: number | null; sha256: string | null }[] | null;
   terminal?: { session: string; mode: string; offset: number; recorded_to: number;
     commands: { at: string; command: string; derived: boolean }[] } | null;
   links: Links | null;
@@ -101,12 +101,21 @@ export interface Facets {
   source: FacetValues;
 }
 
+export interface Histogram {
+  from: string;
+  to: string;
+  step_ms: number;
+  exact: boolean;
+  counts: { total: number; failed: number }[];
+}
+
 export interface OperationPage {
   items: Operation[];
   next: number | null;
   previous: number | null;
   gaps: Operation[];
   facets?: Facets;
+  histogram?: Histogram;
   complete: boolean;
 }
 
@@ -127,6 +136,16 @@ export interface OutputPage {
   items: OutputPiece[];
   last: number;
   next: number | null;
+}
+
+/** Is a history what was recorded? */
+export interface Verified {
+  ok: boolean | null;
+  checked: number;
+  entries: number;
+  unsigned: number;
+  fault: { seq: number | null; id: string | null; kind: string } | null;
+  why: string | null;
 }
 
 export interface Sandbox {

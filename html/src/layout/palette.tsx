@@ -3,7 +3,7 @@
 
 import { useDeferredValue, useState } from 'react';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Box, type LucideIcon, Search, SquareTerminal } from 'lucide-react';
+import { Box, type LucideIcon, Search, SquareTerminal, Workflow } from 'lucide-react';
 import { Dialog } from 'radix-ui';
 import { useTranslation } from 'react-i18next';
 import { useNavigate } from 'react-router';
@@ -40,7 +40,9 @@ function useEntries(typed: string): Entry[] {
     ? { to: `/history?op=${q}`, label: t('palette.record'), icon: SquareTerminal }
     : { to: `/history?q=${encodeURIComponent(q)}`, label: t('palette.search', { q }), icon: Search };
 
-  return [...pages, ...sandboxes, { key: 'search', ...search }];
+  const run = { key: 'run', to: `/runs/${encodeURIComponent(q)}`, label: t('palette.run', { q }), icon: Workflow };
+
+  return [...pages, ...sandboxes, { key: 'search', ...search }, ...(/\s/.test(q) || OPERATION_ID.test(q) ? [] : [run])];
 }
 
 function Finder({ onDone }: { onDone(): void }) {

@@ -2,6 +2,7 @@
 
 import { useTranslation } from 'react-i18next';
 import { language } from '@/i18n';
+import { useZone, zone } from './zone';
 
 const formats = new Map<string, Intl.NumberFormat | Intl.DateTimeFormat | Intl.RelativeTimeFormat>();
 
@@ -23,7 +24,7 @@ const number = (kind: string, o: Intl.NumberFormatOptions) =>
   cached(`n ${kind}`, () => new Intl.NumberFormat(language(), o));
 
 const date = (kind: string, o: Intl.DateTimeFormatOptions) =>
-  cached(`d ${kind}`, () => new Intl.DateTimeFormat(language(), o));
+  cached(`d ${kind} ${zone()}`, () => new Intl.DateTimeFormat(language(), zone() === 'utc' ? { ...o, timeZone: 'UTC' } : o));
 
 export const count = (n: number) => number('plain', {}).format(n);
 
@@ -74,7 +75,7 @@ export function duration(ms: number): string {
   return `${unit(Math.floor(minutes / 1440), 'day')} ${unit(Math.floor((minutes % 1440) / 60), 'hour')}`;
 }
 
-/** Local time of day with milliseconds. */
+/** Time of day with milliseconds. */
 export const clock = (iso: string) => date('clock', {
   hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, hourCycle: 'h23',
 }).format(new Date(iso));
@@ -83,11 +84,15 @@ export const clockShort = (iso: string | number) => date('short', {
   hour: '2-digit', minute: '2-digit', hourCycle: 'h23',
 }).format(new Date(iso));
 
+export const clockSeconds = (iso: string) => date('seconds', {
+  hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23',
+}).format(new Date(iso));
+
 export const day = (iso: string) => date('day', {
   weekday: 'short', year: 'numeric', month: 'short', day: 'numeric',
 }).format(new Date(iso));
 
-/** Local date and time, to the second. */
+/** Date and time, to the second. */
 export const moment = (iso: string) => date('moment', {
   year: 'numeric', month: 'short', day: 'numeric',
   hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23',
@@ -104,8 +109,9 @@ export function relative(iso: string, now = Date.now()): string {
     .format(Math.trunc(seconds / size), name);
 }
 
-/** The formats, in a component that is drawn again when the language changes. */
+/** The formats, in a component that is drawn again when language or zone change. */
 export function useFormat() {
   useTranslation();
-  return { count, percent, bytes, duration, clock, clockShort, day, moment, relative };
+  useZone();
+  return { count, percent, bytes, duration, clock, clockShort, clockSeconds, day, moment, relative };
 }

@@ -60,10 +60,11 @@ interface ConfirmProps {
   /** What the button says, and does. */
   action: string;
   onConfirm(): Promise<unknown>;
+  children?: ReactNode;
 }
 
 /** Asks before something is destroyed; closes once it is done, stays with the reason when it is not. */
-export function ConfirmDialog({ open, onOpenChange, title, description, name, action, onConfirm }: ConfirmProps) {
+export function ConfirmDialog({ open, onOpenChange, title, description, name, action, onConfirm, children }: ConfirmProps) {
   const { t } = useTranslation();
   const [typed, setTyped] = useState('');
   const [busy, setBusy] = useState(false);
@@ -103,6 +104,7 @@ export function ConfirmDialog({ open, onOpenChange, title, description, name, ac
         </>
       )}
     >
+      {children}
       {name !== undefined && (
         <form onSubmit={(e) => { e.preventDefault(); if (right && !busy) void confirm(); }}>
           <Field label={t('typeToConfirm', { name })}>

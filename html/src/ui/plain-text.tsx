@@ -46,8 +46,15 @@ export function Recorded({ text, className }: { text: string; className?: string
   return <bdi dir="ltr" className={cx('recorded', className)}>{shown}</bdi>;
 }
 
+/** Recorded text inside of a block that has its box already. */
+export function Marked({ text }: { text: string }) {
+  return <>{parts(text)}</>;
+}
+
 interface Props {
   text: string;
+  /** The same text as `Marked` in more than one look. */
+  drawn?: ReactNode;
   wrap?: boolean;
   className?: string;
   /** Without room around it, and not a place to stop at for the keyboard. */
@@ -57,8 +64,8 @@ interface Props {
 }
 
 /** A block of recorded text, with its line ends. */
-export function PlainText({ text, wrap = true, bare = false, className, label }: Props) {
-  const shown = useMemo(() => parts(text.replace(/\r\n/g, '\n').slice(0, LONGEST)), [text]);
+export function PlainText({ text, drawn, wrap = true, bare = false, className, label }: Props) {
+  const shown = useMemo(() => drawn ?? parts(text.replace(/\r\n/g, '\n').slice(0, LONGEST)), [text, drawn]);
 
   return (
     <pre

@@ -1,61 +1,27 @@
-// Operations over time: a bar for each slice of the range, aligned to the
-// clock so that slices that are over are asked for once.
+// Operations over time: a bar for each slice of the range, and each bar a way to its records.
 
-import { useEffect, useState } from 'react';
-import { useQueries } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { Link } from 'react-router';
-import { api } from '@/api/request';
-import type { OperationPage } from '@/api/types';
+import { histogramQuery } from '@/api/histogram';
 import { useFormat } from '@/lib/format';
 import { Card } from '@/ui/card';
 import type { Range } from './index';
 
-const MINUTE = 60_000;
-const SLICE: Record<Range, number> = {
-  '1h': 3 * MINUTE, '6h': 15 * MINUTE, '24h': 60 * MINUTE, '7d': 8 * 60 * MINUTE, '30d': 24 * 60 * MINUTE,
-};
-const LENGTH: Record<Range, number> = {
-  '1h': 60 * MINUTE, '6h': 360 * MINUTE, '24h': 1440 * MINUTE, '7d': 7 * 1440 * MINUTE, '30d': 30 * 1440 * MINUTE,
-};
+const BARS: Record<Range, number> = { '1h': 20, '6h': 24, '24h': 24, '7d': 21, '30d': 30 };
 
 export function Activity({ range }: { range: Range }) {
   const { t } = useTranslation('overview');
   const { count, moment, clockShort, day } = useFormat();
-  const [now, setNow] = useState(Date.now);
-  const slice = SLICE[range];
-  const end = Math.ceil(now / slice) * slice;
-  const starts = Array.from({ length: LENGTH[range] / slice }, (_, i, n = LENGTH[range] / slice) => end - (n - i) * slice);
-
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 15_000);
-    return () => clearInterval(timer);
-  }, []);
-
-  const answers = useQueries({
-    queries: starts.map((start) => {
-      const over = start + slice < now - MINUTE;
-      const params = {
-        from: new Date(start).toISOString(), to: new Date(start + slice).toISOString(), facets: 1, limit: 1,
-      };
-
-      return {
-        queryKey: ['activity', slice, start],
-        queryFn: ({ signal }: { signal: AbortSignal }) => api<OperationPage>('operations', { params, signal }),
-        staleTime: over ? Infinity : 10_000,
-        refetchInterval: over ? false as const : 15_000,
-      };
-    }),
-  });
-
-  const bars = starts.map((start, i) => ({
-    from: new Date(start).toISOString(),
-    to: new Date(start + slice).toISOString(),
-    total: answers[i]?.data?.facets?.total ?? 0,
-    failed: answers[i]?.data?.facets?.failed ?? 0,
+  const { data } = useQuery(histogramQuery(undefined, { from: range }, BARS[range]));
+  const from = data ? Date.parse(data.from) : 0;
+  const bars = (data?.counts ?? []).map((b, i) => ({
+    ...b,
+    from: new Date(from + i * data!.step_ms).toISOString(),
+    to: new Date(Math.min(from + (i + 1) * data!.step_ms, Date.parse(data!.to))).toISOString(),
   }));
   const most = Math.max(1, ...bars.map((b) => b.total));
-  const label = (iso: string) => (range === '7d' || range === '30d' ? day(iso) : clockShort(iso));
+  const label = (iso: string | undefined) => iso && (range === '7d' || range === '30d' ? day(iso) : clockShort(iso));
 
   return (
     <Card title={t('overTime')}>
@@ -81,8 +47,8 @@ export function Activity({ range }: { range: Range }) {
           })}
         </ol>
         <div aria-hidden className="mt-1 flex justify-between text-2xs text-dim">
-          <span>{label(bars[0]!.from)}</span>
-          <span>{label(bars[Math.floor(bars.length / 2)]!.from)}</span>
+          <span>{label(bars[0]?.from)}</span>
+          <span>{label(bars[Math.floor(bars.length / 2)]?.from)}</span>
           <span>{t('now')}</span>
         </div>
       </div>

@@ -7,7 +7,7 @@ import { Unicode11Addon } from '@xterm/addon-unicode11';
 import { WebLinksAddon } from '@xterm/addon-web-links';
 import { Terminal } from '@xterm/xterm';
 import '@xterm/xterm/css/xterm.css';
-import { onTheme, terminalTheme } from './theme';
+import { onTheme, terminalTheme } from '@/ui/terminal/theme';
 
 export interface ScreenOptions {
   label: string;

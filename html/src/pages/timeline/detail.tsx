@@ -1,145 +1,82 @@
-import { useEffect, useState } from 'react';
+import { lazy, Suspense, useEffect } from 'react';
 import { useQuery } from '@tanstack/react-query';
-import { Braces, Link2, X } from 'lucide-react';
+import { Lock, ShieldX, X } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
-import { Link } from 'react-router';
-import { operationQuery, operationsRoute } from '@/api/queries';
-import { apiUrl, request } from '@/api/request';
+import { operationQuery } from '@/api/queries';
 import type { Operation, OperationWhole } from '@/api/types';
 import { useFormat } from '@/lib/format';
-import { mount } from '@/lib/mount';
-import { operationLink, operationTitle } from '@/lib/operation';
+import { operationTitle } from '@/lib/operation';
 import { Button } from '@/ui/button';
-import { CopyButton } from '@/ui/copy';
 import { Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
 import { harmless, PlainText, Recorded } from '@/ui/plain-text';
-import { StatusBadge, Tag } from '@/ui/status';
+import { denied, StatusBadge } from '@/ui/status';
 import { Tabs } from '@/ui/tabs';
 import { Time } from '@/ui/time';
+import { Around, CopyAs, RunAgain, VerifiedMark } from './actions';
+import { Diff, FilesThen, Links, Members } from './detail-tabs';
+import { actorOf, isGap, waited } from './entries';
+import type { SetTimelineSearch, TimelineSearch } from './filters';
 import { Output } from './output';
+import { Value } from './value';
 
-const TABS = ['output', 'diff', 'request', 'result', 'actor', 'wire', 'links'] as const;
+const Replay = lazy(() => import('@/pages/replay'));
+
+const TABS = ['output', 'diff', 'replay', 'request', 'result', 'actor', 'wire', 'files', 'links'] as const;
 type Tab = (typeof TABS)[number];
 
-/** Members of a recorded object, one to a line; what is nested as JSON. */
-function Members({ of }: { of: Record<string, unknown> | null | undefined }) {
-  const { t } = useTranslation('timeline');
-  const members = Object.entries(of ?? {}).filter(([, v]) => v !== null && v !== undefined);
-
-  if (members.length === 0) {
-    return <p className="px-3 py-4 text-sm text-dim">{t('nothing')}</p>;
-  }
-
-  return (
-    <dl className="text-sm">
-      {members.map(([name, value]) => (
-        <div key={name} className="grid grid-cols-[minmax(90px,30%)_1fr] gap-3 border-b px-3 py-1.5">
-          <dt className="text-dim [overflow-wrap:anywhere]"><Recorded text={name} /></dt>
-          <dd className="min-w-0">
-            {typeof value === 'object'
-              ? <PlainText text={JSON.stringify(value, null, 2)} bare />
-              : <PlainText text={String(value)} bare />}
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+interface Narrow {
+  search: TimelineSearch;
+  setSearch: SetTimelineSearch;
 }
 
-function Diff({ operation: o }: { operation: Operation }) {
+function Body({ operation: o, search, setSearch }: { operation: OperationWhole } & Narrow) {
   const { t } = useTranslation('timeline');
-  const { data, error, isPending } = useQuery({
-    queryKey: ['diff', o.id],
-    queryFn: async ({ signal }) =>
-      (await request(apiUrl(`${operationsRoute(o.sandbox_id ?? undefined)}/${o.id}/diff`), { signal })).text(),
-  });
-
-  if (error) {
-    return <div className="p-3"><ErrorNote error={error} /></div>;
-  }
-
-  if (isPending) {
-    return <Skeleton className="p-3" />;
-  }
-
-  return (
-    <div role="region" aria-label={t('tabs.diff')} tabIndex={0} className="overflow-x-auto py-2">
-      {data.split('\n').map((line, i) => (
-        <div key={i} className={`recorded whitespace-pre-wrap px-3 [overflow-wrap:anywhere] ${
-          line.startsWith('+') ? 'bg-good-tint' : line.startsWith('-') ? 'bg-bad-tint' : line.startsWith('@@') ? 'text-dim' : ''}`}
-        >
-          {harmless(line) || ' '}
-        </div>
-      ))}
-    </div>
-  );
-}
-
-function Links({ operation: o }: { operation: OperationWhole }) {
-  const { t } = useTranslation('timeline');
-  const { links } = o;
-  const groups = links && ([
-    ['parent', links.parent], ['children', links.children], ['correlation', links.correlation],
-  ] as const).filter(([, all]) => all.length > 0);
-
-  if (!groups || groups.length === 0) {
-    return <p className="px-3 py-4 text-sm text-dim">{t('noLinks')}</p>;
-  }
-
-  return (
-    <>
-      {groups.map(([name, all]) => (
-        <section key={name} aria-label={t(`link.${name}`)}>
-          <h3 className="bg-raised px-3 py-1 text-xs text-dim">{t(`link.${name}`)}</h3>
-          <ul>
-            {all.map((one) => (
-              <li key={one.id} className="flex h-8 items-center gap-2 border-b px-3">
-                <StatusBadge status={one.status} exitCode={one.exit_code} className="w-24 shrink-0" />
-                <Link to={operationLink(one)} className="min-w-0 truncate hover:underline">
-                  <Recorded text={operationTitle(one)} />
-                </Link>
-              </li>
-            ))}
-          </ul>
-        </section>
-      ))}
-    </>
-  );
-}
-
-function Body({ operation: o }: { operation: OperationWhole }) {
-  const { t } = useTranslation('timeline');
+  const { duration } = useFormat();
   const has: Record<Tab, boolean> = {
-    output: o.output !== null,
+    output: o.output !== null && o.terminal == null,
     diff: !!o.file?.has_diff,
+    replay: o.terminal != null || o.output !== null,
     request: true, result: true, actor: true, wire: o.wire !== null,
+    files: !!o.actor.run && !!o.sandbox_id && o.sandbox_id !== '_gateway',
     links: true,
   };
   const open = TABS.filter((tab) => has[tab]);
-  const [wanted, setWanted] = useState<Tab | null>(null);
-  const tab = wanted && has[wanted] ? wanted : open[0]!;
+  const tab = open.find((one) => one === search.tab) ?? open[0]!;
+  const value = (name: 'source' | 'run' | 'thread' | 'correlation' | 'actor', text: string | null) =>
+    text && <Value name={name} value={text} search={search} setSearch={setSearch} />;
 
   const content: Record<Tab, () => React.ReactNode> = {
     output: () => <Output operation={o} />,
     diff: () => <Diff operation={o} />,
+    replay: () => <Suspense fallback={<Skeleton className="p-3" />}><Replay operation={o} /></Suspense>,
     request: () => <Members of={{ ...o.request, ...o.command }} />,
-    result: () => <Members of={{ ...o.result, http_status: o.http_status, error_code: o.error_code, reason: o.reason,
-      verdict: o.verdict, lock: o.lock }}
-    />,
-    actor: () => <Members of={{ ...o.actor }} />,
-    wire: () => <Members of={{ ...o.wire, source: o.source, bytes_in: o.bytes_in, bytes_out: o.bytes_out }} />,
+    result: () => (
+      <Members of={{ ...o.result, http_status: o.http_status, error_code: o.error_code, reason: o.reason,
+        verdict: o.verdict && [o.verdict.decision, o.verdict.rule].filter(Boolean).join(' · '),
+        lock: o.lock && t('waited', { time: duration(o.lock.waited_ms) }) }}
+      />
+    ),
+    actor: () => (
+      <Members of={{ ...o.actor }} shown={{
+        id: o.actor.id && value('actor', actorOf(o)), run: value('run', o.actor.run), thread: value('thread', o.actor.thread),
+        correlation: value('correlation', o.actor.correlation),
+      }}
+      />
+    ),
+    wire: () => <Members of={{ ...o.wire, source: o.source, bytes_in: o.bytes_in, bytes_out: o.bytes_out }} shown={{ source: value('source', o.source) }} />,
+    files: () => <FilesThen operation={o} />,
     links: () => <Links operation={o} />,
   };
 
   return (
-    <Tabs<Tab> label={t('detail')} value={tab} onChange={setWanted}
-      tabs={open.map((value) => ({ value, label: t(`tabs.${value}`), content: content[value] }))}
+    <Tabs<Tab> label={t('detail')} value={tab} onChange={(to) => setSearch({ tab: to === open[0] ? '' : to }, 'replace')}
+      tabs={open.map((name) => ({ value: name, label: t(`tabs.${name}`), content: content[name] }))}
     />
   );
 }
 
-interface Props {
+interface Props extends Narrow {
   id: string;
   sandbox: string | undefined;
   /** What the list knows of it: shown until all is there. */
@@ -148,7 +85,7 @@ interface Props {
 }
 
 /** One record whole, beside the list. */
-export function Detail({ id, sandbox, known, onClose }: Props) {
+export function Detail({ id, sandbox, known, search, setSearch, onClose }: Props) {
   const { t } = useTranslation('timeline');
   const { t: common } = useTranslation();
   const { duration } = useFormat();
@@ -157,38 +94,60 @@ export function Detail({ id, sandbox, known, onClose }: Props) {
   const status = known?.status;
 
   // it has ended since
-  useEffect(() => void refetch(), [status, refetch]);
+  useEffect(() => {
+    if (status !== undefined && data && data.status !== status) {
+      void refetch();
+    }
+  }, [status, data, refetch]);
 
   const cwd = data?.command?.cwd ?? data?.request?.cwd;
 
   return (
     <section aria-label={t('detail')} className="flex min-h-0 flex-1 flex-col">
-      <div className="grid gap-1 border-b px-3 py-2">
-        <div className="flex items-center gap-1">
-          <Tag>{o ? harmless(o.type) : '…'}</Tag>
+      <div className="grid gap-1.5 border-b px-3 py-2">
+        <div className="flex items-center gap-2 [&>button:not(:last-child)]:min-w-8">
+          {o ? <Value name="type" value={o.type} search={search} setSearch={setSearch} className="shrink-0" /> : '…'}
+          {o && !isGap(o) && <Value name="actor" value={actorOf(o)} label={o.actor.id ?? o.actor.type} search={search} setSearch={setSearch} />}
+          {o?.actor.run && <Value name="run" value={o.actor.run} search={search} setSearch={setSearch} />}
+          {sandbox === undefined && o?.sandbox_id && (
+            <Value name="sandbox" value={o.sandbox_id} search={search} setSearch={setSearch} className="max-sm:hidden" />
+          )}
           <span className="flex-1" />
-          <CopyButton text={new URL(`.${operationLink({ id, sandbox_id: o?.sandbox_id ?? null })}`, mount).href} label={t('copyLink')}
-            icon={Link2}
-          />
-          {data && <CopyButton text={JSON.stringify(data, null, 2)} label={t('copyJson')} icon={Braces} />}
           <Button look="quiet" size="sm" aria-label={common('close')} icon={<X size={16} aria-hidden />} onClick={onClose} />
         </div>
         {o && (
           <>
             <h2 tabIndex={0} className="max-h-24 overflow-y-auto font-medium"><PlainText text={operationTitle(o)} bare /></h2>
             <p className="flex flex-wrap items-center gap-x-3 text-xs text-dim">
-              <StatusBadge status={data?.status ?? o.status} exitCode={o.exit_code} />
+              {!isGap(o) && <StatusBadge status={data?.status ?? o.status} exitCode={o.exit_code} />}
               {o.duration_ms !== null && <span>{duration(o.duration_ms)}</span>}
               {typeof cwd === 'string' && cwd && <Recorded text={cwd} />}
               <Time at={o.started_at} />
-              {data?.seq != null && <span>seq {data.seq}</span>}
+              {denied(o) && (
+                <span className="flex items-center gap-1 text-bad">
+                  <ShieldX size={13} aria-hidden />{t('denied', { rule: o.verdict?.rule ? harmless(o.verdict.rule) : '–' })}
+                </span>
+              )}
+              {waited(o) && (
+                <span className="flex items-center gap-1 text-warn">
+                  <Lock size={13} aria-hidden />{t('waited', { time: duration(o.lock!.waited_ms) })}
+                </span>
+              )}
+              {data && <VerifiedMark operation={data} />}
             </p>
           </>
+        )}
+        {data && (
+          <div className="flex flex-wrap items-center gap-1.5">
+            <CopyAs operation={data} />
+            <RunAgain operation={data} />
+            <Around operation={data} search={search} setSearch={setSearch} />
+          </div>
         )}
       </div>
       {error && <div className="p-3"><ErrorNote error={error} onRetry={() => void refetch()} /></div>}
       {!data && !error && <Skeleton lines={6} className="p-3" />}
-      {data && <Body key={id} operation={data} />}
+      {data && <Body key={id} operation={data} search={search} setSearch={setSearch} />}
     </section>
   );
 }

@@ -1,8 +1,9 @@
-import { useCallback, useRef, useState } from 'react';
-import { ArrowUp, FilterX, History, TriangleAlert } from 'lucide-react';
+import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
+import { ArrowDown, FilterX, History, LocateFixed, Play, TriangleAlert } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { useParams } from 'react-router';
 import type { Operation } from '@/api/types';
+import { useFormat } from '@/lib/format';
 import { useHotkeys } from '@/lib/hotkeys';
 import { useMedia } from '@/lib/media';
 import { useTitle } from '@/lib/title';
@@ -12,31 +13,40 @@ import { Sheet } from '@/ui/dialog';
 import { Empty, Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
 import { harmless } from '@/ui/plain-text';
-import { VirtualList, type VirtualListHandle } from '@/ui/virtual-list';
+import { WindowList, type WindowListHandle } from '@/ui/window-list';
 import { Detail } from './detail';
+import { entriesOf, type Entry, entryHeight, entryKey } from './entries';
 import { FilterBar } from './filter-bar';
 import { FILTERS, filtersOf, NO_FILTERS, useTimelineSearch } from './filters';
+import { TimelineHistogram } from './histogram';
 import { useRecords } from './records';
-import { Row, rowHeight } from './row';
+import { Day, Group, Row } from './row';
+import { Stepper } from './stepper';
 
-const key = (o: Operation) => o.id;
+const NONE: readonly Operation[] = [];
 
 /** The timeline: of a sandbox, of a run, or of all. */
 export function Component() {
   const { t } = useTranslation('timeline');
+  const { day } = useFormat();
   const { id: sandbox, run } = useParams();
   const [search, setSearch] = useTimelineSearch();
   const filters = filtersOf(search, run);
-  const [top, setTop] = useState(true);
-  const records = useRecords(sandbox, filters, !search.still, !top);
-  const list = useRef<VirtualListHandle>(null);
+  const records = useRecords({
+    sandbox, filters, not: search.around ? [] : search.not, follow: !search.still, at: search.around || search.op || undefined,
+  });
+  const list = useRef<WindowListHandle>(null);
   const field = useRef<HTMLInputElement>(null);
   const [pointed, setPointed] = useState<string | null>(null);
+  const [stepping, setStepping] = useState(false);
   const wide = useMedia('(min-width: 1024px)');
-  const { items } = records;
+  const items = records?.items ?? NONE;
   const active = search.op || pointed;
   const named = sandbox === undefined;
-  const filtered = search.q !== '' || FILTERS.some((f) => search[f].length > 0);
+  const filtered = search.q !== '' || search.not.length > 0 || FILTERS.some((f) => search[f].length > 0);
+  const loading = !records || records.loading;
+  const error = records?.error ?? null;
+  const entries = useMemo(() => entriesOf(items, search.group, day), [items, search.group, day]);
 
   useTitle(run ? `${t('run')} ${harmless(run)}` : sandbox ? `${t('title')} · ${harmless(sandbox)}` : t('title'));
 
@@ -47,16 +57,35 @@ export function Component() {
 
   const close = () => {
     setPointed(search.op || null);
+    setStepping(false);
     setSearch({ op: '' });
   };
 
-  const move = (by: number) => {
-    const at = items.findIndex((o) => o.id === active);
-    const to = at < 0 ? 0 : Math.min(Math.max(at + by, 0), items.length - 1);
-    const o = items[to];
+  // whoever comes to a run comes for what went wrong in it
+  const [came, setCame] = useState<string | null>(null);
+
+  useEffect(() => {
+    if (!run || came === run || loading) {
+      return;
+    }
+
+    setCame(run);
+
+    const wrong = items.findLast((o) => o.status === 'failed' || o.status === 'timeout');
+
+    if (wrong && wide && !search.op) {
+      setSearch({ op: wrong.id }, 'replace');
+      list.current?.reveal(wrong.id);
+    }
+  }, [run, came, loading, items, wide, search.op, setSearch]);
+
+  const at = items.findIndex((o) => o.id === active);
+
+  const goTo = (to: number) => {
+    const o = items[Math.min(Math.max(to, 0), items.length - 1)];
 
     if (o) {
-      list.current?.scrollTo(to);
+      list.current?.reveal(o.id);
       if (search.op) {
         open(o);
       } else {
@@ -64,6 +93,8 @@ export function Component() {
       }
     }
   };
+
+  const move = (by: number) => goTo(at < 0 ? items.length - 1 : at + by);
 
   useHotkeys({
     'j': () => move(1), 'ArrowDown': () => move(1),
@@ -77,28 +108,62 @@ export function Component() {
     'l': () => setSearch({ still: !search.still }, 'replace'),
   });
 
+  const known = useDeferredValue(items).find((o) => o.id === search.op);
   const detail = search.op && (
-    <Detail key={search.op} id={search.op} sandbox={sandbox} known={items.find((o) => o.id === search.op)} onClose={close} />
+    <Detail key={search.op} id={search.op} sandbox={sandbox} known={known} search={search} setSearch={setSearch} onClose={close} />
   );
+
+  const onNear = useCallback((end: 'older' | 'newer') => void records?.window.more(end), [records?.window]);
+  const onFollow = useCallback((on: boolean) => records?.window.follow(on), [records?.window]);
+  const render = useCallback((e: Entry) => {
+    switch (e.kind) {
+      case 'day': return <Day at={e.at} />;
+      case 'group': return <Group name={e.name} value={e.value} />;
+      default: return <Row entry={e} active={e.key === active} named={named} onOpen={open} />;
+    }
+  }, [active, named, open]);
+
+  const catchUp = () => {
+    if (records?.newer !== false) {
+      void records?.window.show();
+    } else {
+      list.current?.toEnd();
+    }
+  };
 
   return (
     <div className="flex min-h-0 flex-1 flex-col">
       {named && (
-        <h1 className="px-3 pt-2.5 text-lg font-semibold">{run ? <>{t('run')} <bdi>{harmless(run)}</bdi></> : t('title')}</h1>
+        <div className="flex items-center gap-3 px-3 pt-2.5">
+          <h1 className="min-w-0 flex-1 truncate text-lg font-semibold">{run ? <>{t('run')} <bdi>{harmless(run)}</bdi></> : t('title')}</h1>
+          {run && items.length > 0 && !stepping && (
+            <Button size="sm" icon={<Play size={14} aria-hidden />} onClick={() => { setStepping(true); open(items[0]!); list.current?.reveal(items[0]!.id); }}>
+              {t('step.through')}
+            </Button>
+          )}
+        </div>
       )}
-      <FilterBar sandbox={sandbox} filters={filters} search={search} setSearch={setSearch} live={records.live} searchRef={field} />
-      {!records.complete && (
+      <FilterBar sandbox={sandbox} filters={filters} search={search} setSearch={setSearch} live={records?.live ?? 'off'} searchRef={field} />
+      {search.around && (
+        <p role="status" className="flex items-center gap-2 border-b bg-tint px-3 py-1 text-sm">
+          <LocateFixed size={15} aria-hidden className="text-accent" /><span className="flex-1">{t('aroundNow')}</span>
+          <Button size="sm" onClick={() => setSearch({ around: '' })}>{t('aroundBack')}</Button>
+        </p>
+      )}
+      {records && !records.complete && (
         <p role="alert" className="flex items-center gap-2 border-b border-warn bg-warn-tint px-3 py-1 text-sm">
           <TriangleAlert size={15} aria-hidden className="text-warn" />{t('incomplete')}
         </p>
       )}
+      <TimelineHistogram sandbox={sandbox} filters={filters} search={search} setSearch={setSearch} />
+      {stepping && run && at >= 0 && (
+        <Stepper items={items} at={at} more={records?.newer !== false} onStep={goTo} onClose={() => setStepping(false)} />
+      )}
       <div className="flex min-h-0 flex-1">
         <div className="relative flex min-w-0 flex-1 flex-col">
-          {records.error && items.length === 0 && (
-            <div className="p-3"><ErrorNote error={records.error} onRetry={records.retry} /></div>
-          )}
-          {records.loading && !records.error && <Skeleton lines={12} className="p-3" />}
-          {!records.loading && !records.error && items.length === 0 && (filtered ? (
+          {error && <div className="p-3"><ErrorNote error={error} onRetry={() => records?.window.retry()} /></div>}
+          {loading && !error && <Skeleton lines={12} className="p-3" />}
+          {!loading && !error && items.length === 0 && (filtered ? (
             <Empty icon={FilterX} title={t('noMatch')}>
               <div><Button onClick={() => setSearch(NO_FILTERS)}>{t('clear')}</Button></div>
             </Empty>
@@ -110,23 +175,22 @@ export function Component() {
               </Empty>
             </div>
           ))}
-          {items.length > 0 && (
-            <VirtualList
-              ref={list} items={items} height={rowHeight} itemKey={key} label={t('list')} active={active}
-              onEnd={records.loadMore} onTop={setTop}
-              render={(o) => <Row operation={o} active={o.id === active} named={named} onOpen={open} />}
+          {items.length > 0 && records && (
+            <WindowList
+              ref={list} items={entries} height={entryHeight} itemKey={entryKey} label={t('list')} active={active}
+              onNear={onNear} onFollow={onFollow} ended={records.newer === false} epoch={records.epoch} startAt={records.startAt}
+              render={render}
             />
           )}
-          {records.fresh > 0 && (
-            <Button look="primary" size="sm" className="absolute top-2 left-1/2 -translate-x-1/2"
-              icon={<ArrowUp size={14} aria-hidden />}
-              onClick={() => { records.catchUp(); list.current?.scrollTo(0); }}
+          {records && (records.fresh > 0 || records.newer === true) && (
+            <Button look={records.fresh > 0 ? 'primary' : 'plain'} size="sm" className="absolute bottom-2 left-1/2 -translate-x-1/2"
+              icon={<ArrowDown size={14} aria-hidden />} onClick={catchUp}
             >
-              {t('fresh', { count: records.fresh })}
+              {records.fresh > 0 ? t('fresh', { count: records.fresh }) : t('newest')}
             </Button>
           )}
         </div>
-        {detail && wide && <div className="flex w-[min(46%,640px)] shrink-0 flex-col border-l">{detail}</div>}
+        {detail && wide && <div className="flex w-[min(48%,720px)] shrink-0 flex-col border-l">{detail}</div>}
       </div>
       {!wide && (
         <Sheet open={!!detail} onOpenChange={(o) => { if (!o) close(); }} title={t('detail')}>{detail}</Sheet>

@@ -1,7 +1,8 @@
-import { memo } from 'react';
+import { memo, useEffect, useState } from 'react';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Lock, ShieldX } from 'lucide-react';
+import { Lock, ShieldX, TriangleAlert, UserRound, Workflow } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
+import { Link } from 'react-router';
 import { outputQuery } from '@/api/queries';
 import type { Operation } from '@/api/types';
 import { cx } from '@/lib/cx';
@@ -11,40 +12,39 @@ import { harmless, Recorded } from '@/ui/plain-text';
 import { denied, StatusBadge } from '@/ui/status';
 import { Time } from '@/ui/time';
 import { optionId } from '@/ui/virtual-list';
+import { actorOf, type Entry, failedWithWords, isGap, waited } from './entries';
+import { plain } from './ansi';
 
-const LINE = 28;
-const SECOND = 20;
-const WAIT_WORTH_SAYING = 50;
-const MOST_STDERR = 64 * 1024;
+// a row that is only scrolled past asks nothing
+const RESTS = 150;
 
-export const isGap = (o: Operation) => o.type === 'gateway.gap';
-
-const waited = (o: Operation) => (o.lock?.waited_ms ?? 0) >= WAIT_WORTH_SAYING;
-
-const failedWithWords = (o: Operation) => (o.status === 'failed' || o.status === 'timeout')
-  && !!o.output && o.output.stderr_bytes > 0 && o.output.stderr_bytes <= MOST_STDERR;
-
-const hasSecond = (o: Operation) => failedWithWords(o) || denied(o) || waited(o) || !!o.error_code;
-
-export const rowHeight = (o: Operation): number => LINE + (hasSecond(o) ? SECOND : 0);
+const SOURCES = ['gateway', 'sdk', 'console'] as const;
 
 /** The last line that a failure wrote, without a click. */
 function LastWords({ operation: o }: { operation: Operation }) {
+  const [rests, setRests] = useState(false);
+
+  useEffect(() => {
+    const timer = setTimeout(() => setRests(true), RESTS);
+    return () => clearTimeout(timer);
+  }, []);
+
   const { data } = useInfiniteQuery({
-    ...outputQuery(o.id, 'stderr', o.sandbox_id ?? undefined), staleTime: Infinity,
+    ...outputQuery(o.id, 'stderr', o.sandbox_id ?? undefined), staleTime: Infinity, gcTime: 60_000, enabled: rests,
   });
   const said = (data?.pages ?? []).flatMap((p) => p.items).map((i) => i.text ?? '').join('');
-  const line = said.trimEnd().split('\n').at(-1) ?? '';
+  const line = plain(said).trimEnd().split('\n').at(-1) ?? '';
 
   return <Recorded text={line} className="truncate text-bad" />;
 }
 
-function Second({ operation: o }: { operation: Operation }) {
+function Second({ operation: o, who }: { operation: Operation; who: string }) {
   const { t } = useTranslation('timeline');
   const { duration } = useFormat();
 
   return (
-    <div className="flex h-5 min-w-0 items-center gap-3 text-xs pl-6.5 @xl:pl-54">
+    <div className="flex h-5 min-w-0 items-center gap-3 pb-1 pl-3 text-xs @xl:pl-[164px]">
+      {who && <Recorded text={who} className="max-w-[45%] shrink-0 truncate text-dim" />}
       {denied(o) && (
         <span className="flex shrink-0 items-center gap-1 text-bad">
           <ShieldX size={13} aria-hidden />{t('denied', { rule: o.verdict?.rule ? harmless(o.verdict.rule) : '–' })}
@@ -78,51 +78,101 @@ function Change({ operation: o }: { operation: Operation }) {
   return <span className="text-dim">{more < 0 ? '−' : '+'}{bytes(Math.abs(more))}</span>;
 }
 
+function Written({ operation: o }: { operation: Operation }) {
+  const { bytes } = useFormat();
+  const written = (o.output?.stdout_total_bytes ?? 0) + (o.output?.stderr_total_bytes ?? 0);
+
+  return written > 0 && <span className="text-dim @max-2xl:hidden">{bytes(written)}</span>;
+}
+
+function Source({ source }: { source: string }) {
+  const { t } = useTranslation('timeline');
+  const known = SOURCES.find((s) => s === source);
+
+  return <span className="w-11 shrink-0 truncate text-2xs text-dim @max-xl:hidden">{known ? t(`source.${known}`) : harmless(source)}</span>;
+}
+
+function Gap({ operation: o }: { operation: Operation }) {
+  const { t } = useTranslation('timeline');
+
+  return (
+    <span className="flex min-w-0 flex-1 items-center gap-2 font-medium text-warn">
+      <TriangleAlert size={14} aria-hidden className="shrink-0" />
+      <span className="truncate rounded-sm bg-bg px-1">
+        {t('gap')}{o.summary && ` · ${harmless(o.summary)}`}{o.reason && ` · ${harmless(o.reason)}`}
+      </span>
+    </span>
+  );
+}
+
+export const Day = ({ at }: { at: string }) => {
+  const { day } = useFormat();
+
+  return (
+    <div role="presentation" className="flex h-full items-end border-b bg-bg px-3 pb-1 text-xs font-medium text-dim">{day(at)}</div>
+  );
+};
+
+export function Group({ name, value }: { name: 'run' | 'actor'; value: string | null }) {
+  const { t } = useTranslation('timeline');
+  const Icon = name === 'run' ? Workflow : UserRound;
+
+  return (
+    <div role="presentation" className="flex h-full items-center gap-2 border-b bg-raised px-3 text-xs">
+      <Icon size={13} aria-hidden className="text-dim" />
+      <span className="text-dim">{t(`filter.${name}`)}</span>
+      {value === null ? <span className="text-dim">{t('noRun')}</span>
+        : name === 'run' ? (
+          <Link to={`/runs/${encodeURIComponent(value)}`} className="truncate font-medium hover:underline"><Recorded text={value} /></Link>
+        ) : <Recorded text={value} className="truncate font-medium" />}
+    </div>
+  );
+}
+
 interface Props {
-  operation: Operation;
+  entry: Extract<Entry, { kind: 'record' }>;
   active: boolean;
   /** The sandbox is named too: the list has several. */
   named: boolean;
   onOpen(o: Operation): void;
 }
 
-export const Row = memo(({ operation: o, active, named, onOpen }: Props) => {
+export const Row = memo(({ entry, active, named, onOpen }: Props) => {
   const { t } = useTranslation('timeline');
   const { duration } = useFormat();
-  const { actor } = o;
-  const who = [actor.id ?? actor.type, actor.run].filter(Boolean).join(' · ');
+  const o = entry.operation;
+  const gap = isGap(o);
 
   return (
     <div
-      id={optionId(o.id)} role="option" aria-selected={active} onClick={() => onOpen(o)}
+      id={optionId(o.id)} role="option" aria-selected={active} onClick={() => onOpen(o)} title={gap ? undefined : harmless(actorOf(o))}
       className={cx(
         'flex h-full cursor-pointer flex-col justify-center border-b px-3',
-        active ? 'bg-tint' : isGap(o) ? 'hatched' : 'hover:bg-raised',
+        active ? 'bg-tint' : gap ? 'hatched' : 'hover:bg-raised',
       )}
     >
-      <div className="flex h-7 min-w-0 items-center gap-3">
+      <div className="flex h-7 min-w-0 shrink-0 items-center gap-3">
         <Time at={o.started_at} as="clock" className="recorded w-24 shrink-0 text-dim @max-xl:hidden" />
-        <StatusBadge status={o.status} exitCode={o.exit_code} className="w-24 shrink-0 @max-xl:w-auto @max-xl:text-[0px]" />
-        {isGap(o) ? (
-          <span className="min-w-0 flex-1 truncate font-medium text-warn">
-            {t('gap')}{o.reason && ` · ${harmless(o.reason)}`}
-          </span>
-        ) : (
+        <Source source={o.source} />
+        {gap ? <Gap operation={o} /> : (
           <span className="flex min-w-0 flex-1 items-baseline gap-2">
             <Recorded text={operationTitle(o)} className={cx('truncate', o.status === 'cancelled' && 'text-dim')} />
-            <span className="shrink-0 text-2xs text-dim @max-2xl:hidden">{o.type}</span>
+            <span className="shrink-0 text-2xs text-dim @max-2xl:hidden">{harmless(o.type)}</span>
           </span>
         )}
-        <span className="flex max-w-72 shrink-0 items-center gap-3 text-xs tabular-nums">
+        <span className="flex shrink-0 items-center gap-3 text-xs tabular-nums">
+          {o.folded !== null && o.folded > 0 && <span className="text-dim">{t('folded', { count: o.folded })}</span>}
           <Change operation={o} />
+          <Written operation={o} />
           {named && o.sandbox_id && (
-            <Recorded text={o.sandbox_id} className="max-w-24 truncate text-2xs text-dim @max-5xl:hidden" />
+            <Recorded text={o.sandbox_id} className="max-w-24 truncate text-2xs text-dim @max-4xl:hidden" />
           )}
-          <span title={harmless(who)} className="max-w-40 truncate text-dim @max-3xl:hidden">{harmless(who)}</span>
-          <span className="w-14 text-right text-dim">{o.duration_ms !== null && duration(o.duration_ms)}</span>
+          {!gap && <StatusBadge status={o.status} exitCode={o.exit_code} className="w-22 shrink-0 @max-xl:w-auto @max-xl:text-[0px]" />}
+          <span className="w-13 text-right text-dim">{o.duration_ms !== null && duration(o.duration_ms)}</span>
         </span>
       </div>
-      {hasSecond(o) && <Second operation={o} />}
+      {entry.second && <Second operation={o} who={entry.who} />}
     </div>
   );
-});
+}, (a, b) => a.active === b.active && a.named === b.named && a.onOpen === b.onOpen
+  && a.entry.operation === b.entry.operation && a.entry.second === b.entry.second && a.entry.who === b.entry.who);

@@ -1,0 +1,186 @@
+import { type ReactNode, useState } from 'react';
+import { useQuery } from '@tanstack/react-query';
+import { useTranslation } from 'react-i18next';
+import { Link } from 'react-router';
+import { operationsRoute } from '@/api/queries';
+import { api, apiUrl, path, request } from '@/api/request';
+import type { Operation, OperationPage, OperationWhole } from '@/api/types';
+import { useFormat } from '@/lib/format';
+import { operationLink, operationTitle } from '@/lib/operation';
+import { Empty, Skeleton } from '@/ui/empty';
+import { ErrorNote } from '@/ui/error-note';
+import { Select } from '@/ui/field';
+import { harmless, PlainText, Recorded } from '@/ui/plain-text';
+import { StatusBadge, Tag } from '@/ui/status';
+import { Time } from '@/ui/time';
+import { FileX2 } from 'lucide-react';
+
+/** Members of a recorded object, one to a line; what is nested as JSON. */
+export function Members({ of, shown = {} }: {
+  of: Record<string, unknown> | null | undefined;
+  /** How a member is drawn that is more than its text. */
+  shown?: Record<string, ReactNode>;
+}) {
+  const { t } = useTranslation('timeline');
+  const members = Object.entries(of ?? {}).filter(([, v]) => v !== null && v !== undefined);
+
+  if (members.length === 0) {
+    return <p className="px-3 py-4 text-sm text-dim">{t('nothing')}</p>;
+  }
+
+  return (
+    <dl className="text-sm">
+      {members.map(([name, value]) => (
+        <div key={name} className="grid grid-cols-[minmax(90px,30%)_1fr] gap-3 border-b px-3 py-1.5">
+          <dt className="text-dim [overflow-wrap:anywhere]"><Recorded text={name} /></dt>
+          <dd className="min-w-0">
+            {shown[name] ?? (typeof value === 'object'
+              ? <PlainText text={JSON.stringify(value, null, 2)} bare />
+              : <PlainText text={String(value)} bare />)}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const TINT: Record<string, string> = { '+': 'bg-good-tint', '-': 'bg-bad-tint', '@': 'bg-sunk text-dim' };
+
+/** What an operation changed in its files, as a unified difference. */
+export function Diff({ operation: o }: { operation: OperationWhole }) {
+  const { t } = useTranslation('timeline');
+  const [n, setN] = useState(0);
+  const { data, error, isPending } = useQuery({
+    queryKey: ['diff', o.id, n],
+    queryFn: async ({ signal }) =>
+      (await request(apiUrl(`${operationsRoute(o.sandbox_id ?? undefined)}/${o.id}/diff`, { n }), { signal })).text(),
+    retry: false,
+  });
+  const files = o.files ?? [];
+
+  return (
+    <>
+      {files.length > 1 && (
+        <div className="border-b px-3 py-1.5">
+          <Select aria-label={t('file')} value={n} onChange={(e) => setN(Number(e.target.value))} className="max-w-full">
+            {files.map((f) => <option key={f.n} value={f.n}>{harmless(f.path)}</option>)}
+          </Select>
+        </div>
+      )}
+      {error && <div className="p-3"><ErrorNote error={error} /></div>}
+      {isPending && <Skeleton className="p-3" />}
+      {data !== undefined && (
+        <div role="region" aria-label={t('tabs.diff')} tabIndex={0} className="overflow-x-auto py-2">
+          {data.split('\n').map((line, i) => (
+            <div key={i} className={`recorded flex whitespace-pre-wrap px-3 [overflow-wrap:anywhere] ${TINT[line[0] ?? ''] ?? ''}`}>
+              <span aria-hidden className="w-4 shrink-0 select-none text-dim">{'+-'.includes(line[0] ?? ' ') ? line[0] : ''}</span>
+              <span className="min-w-0">{harmless('+- '.includes(line[0] ?? '@') ? line.slice(1) : line) || ' '}</span>
+            </div>
+          ))}
+        </div>
+      )}
+    </>
+  );
+}
+
+const List = ({ title, children }: { title: string; children: ReactNode }) => (
+  <section aria-label={title}>
+    <h3 className="bg-raised px-3 py-1 text-xs text-dim">{title}</h3>
+    <ul>{children}</ul>
+  </section>
+);
+
+function Line({ operation: o }: { operation: Operation }) {
+  return (
+    <li className="flex h-8 items-center gap-2 border-b px-3">
+      <StatusBadge status={o.status} exitCode={o.exit_code} className="w-24 shrink-0" />
+      <Link to={operationLink(o)} className="min-w-0 flex-1 truncate hover:underline"><Recorded text={operationTitle(o)} /></Link>
+      <Time at={o.started_at} as="clock" className="shrink-0 text-xs text-dim" />
+    </li>
+  );
+}
+
+export function Links({ operation: o }: { operation: OperationWhole }) {
+  const { t } = useTranslation('timeline');
+  const { links } = o;
+  const groups = links ? ([
+    ['parent', links.parent], ['children', links.children], ['correlation', links.correlation],
+  ] as const).filter(([, all]) => all.length > 0) : [];
+  const reruns = links ? [['rerun_of', [links.rerun_of ?? []].flat()], ['reruns', links.reruns]] as const : [];
+
+  if (groups.length === 0 && reruns.every(([, ids]) => ids.length === 0)) {
+    return <p className="px-3 py-4 text-sm text-dim">{t('noLinks')}</p>;
+  }
+
+  return (
+    <>
+      {reruns.map(([name, ids]) => ids.length > 0 && (
+        <List key={name} title={t(`link.${name}`)}>
+          {ids.map((id) => (
+            <li key={id} className="flex h-8 items-center border-b px-3">
+              <Link to={operationLink({ id, sandbox_id: o.sandbox_id })} className="truncate hover:underline"><Recorded text={id} /></Link>
+            </li>
+          ))}
+        </List>
+      ))}
+      {groups.map(([name, all]) => (
+        <List key={name} title={t(`link.${name}`)}>{all.map((one) => <Line key={one.id} operation={one} />)}</List>
+      ))}
+      {links && !links.complete && <p className="px-3 py-2 text-xs text-dim">{t('moreLinks')}</p>}
+    </>
+  );
+}
+
+const MOST_FILES = 500;
+
+/** The files that a run had touched by then, each as it stood. */
+export function FilesThen({ operation: o }: { operation: Operation }) {
+  const { t } = useTranslation('timeline');
+  const { bytes } = useFormat();
+  const { data, error, isPending } = useQuery({
+    queryKey: ['files-then', o.sandbox_id, o.actor.run, o.cursor],
+    queryFn: ({ signal }) => api<OperationPage>(path`sandboxes/${o.sandbox_id!}/operations`, {
+      params: { run: o.actor.run, path: '*', before: o.cursor + 1, limit: MOST_FILES, type: 'file.*' }, signal,
+    }),
+    staleTime: Infinity,
+  });
+
+  if (error) {
+    return <div className="p-3"><ErrorNote error={error} /></div>;
+  }
+
+  if (isPending) {
+    return <Skeleton className="p-3" />;
+  }
+
+  // the newest first: the first that is said of a path is how it stood
+  const then = new Map<string, Operation>();
+
+  for (const one of data.items) {
+    if (one.file && one.status === 'succeeded' && (one.file.after_hash || one.file.change === 'delete') && !then.has(one.file.path)) {
+      then.set(one.file.path, one);
+    }
+  }
+
+  if (then.size === 0) {
+    return <Empty icon={FileX2} title={t('filesThen.none')} />;
+  }
+
+  return (
+    <ul aria-label={t('tabs.files')}>
+      {[...then.values()].sort((a, b) => a.file!.path.localeCompare(b.file!.path)).map((one) => (
+        <li key={one.id} className="flex h-8 items-center gap-2 border-b px-3">
+          <Link to={operationLink(one)} className={`min-w-0 flex-1 truncate hover:underline ${one.file!.change === 'delete' ? 'text-dim line-through' : ''}`}>
+            <Recorded text={one.file!.path} />
+          </Link>
+          {one.id === o.id && <Tag tone="accent">{t('filesThen.now')}</Tag>}
+          <span className="w-16 shrink-0 text-right text-xs text-dim tabular-nums">
+            {one.file!.after_size !== null ? bytes(one.file!.after_size) : t('filesThen.gone')}
+          </span>
+          <Time at={one.started_at} as="clock" className="w-24 shrink-0 text-right text-xs text-dim" />
+        </li>
+      ))}
+      {data.next !== null && <li className="px-3 py-2 text-xs text-dim">{t('filesThen.more', { count: MOST_FILES })}</li>}
+    </ul>
+  );
+}

@@ -1,0 +1,75 @@
+// Finds a text in what is drawn, without changing it: the browser paints the
+// places (CSS custom highlights).
+
+import { type RefObject, useCallback, useEffect, useState } from 'react';
+
+const MOST = 5_000;
+
+const paint = (name: string, ranges: Range[]) => {
+  if ('highlights' in CSS) {
+    if (ranges.length > 0) {
+      CSS.highlights.set(name, new Highlight(...ranges));
+    } else {
+      CSS.highlights.delete(name);
+    }
+  }
+};
+
+function look(box: Node, text: string): Range[] {
+  const wanted = text.toLowerCase();
+  const walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT, (n) =>
+    (n.parentElement?.closest('pre') ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_REJECT));
+  const out: Range[] = [];
+
+  for (let node = walker.nextNode(); node && out.length < MOST; node = walker.nextNode()) {
+    const all = (node as Text).data.toLowerCase();
+
+    for (let at = all.indexOf(wanted); at >= 0 && out.length < MOST; at = all.indexOf(wanted, at + wanted.length)) {
+      const range = document.createRange();
+
+      range.setStart(node, at);
+      range.setEnd(node, Math.min(at + wanted.length, (node as Text).length));
+      out.push(range);
+    }
+  }
+
+  return out;
+}
+
+export function useFound(box: RefObject<HTMLElement | null>, text: string) {
+  const [ranges, setRanges] = useState<Range[]>([]);
+  const [at, setAt] = useState(0);
+
+  useEffect(() => {
+    if (text === '' || !box.current) {
+      setRanges([]);
+      return undefined;
+    }
+
+    const again = () => setRanges(look(box.current!, text));
+    const observer = new MutationObserver(again);
+
+    again();
+    setAt(0);
+    observer.observe(box.current, { childList: true, subtree: true, characterData: true });
+    return () => observer.disconnect();
+  }, [box, text]);
+
+  useEffect(() => {
+    const here = ranges[at];
+
+    paint('found', ranges);
+    paint('found-here', here ? [here] : []);
+    here?.startContainer.parentElement?.scrollIntoView({ block: 'nearest' });
+
+    return () => {
+      paint('found', []);
+      paint('found-here', []);
+    };
+  }, [ranges, at]);
+
+  return {
+    count: ranges.length, at,
+    go: useCallback((by: number) => setAt((now) => (ranges.length > 0 ? (now + by + ranges.length) % ranges.length : 0)), [ranges.length]),
+  };
+}

@@ -1,0 +1,67 @@
+import { useEffect, useState } from 'react';
+import { ChevronFirst, ChevronLast, ChevronLeft, ChevronRight, Pause, Play, X } from 'lucide-react';
+import { useTranslation } from 'react-i18next';
+import type { Operation } from '@/api/types';
+import { Button } from '@/ui/button';
+import { Select } from '@/ui/field';
+import { failedWithWords } from './entries';
+
+const SPEEDS = ['1', '4', '16'] as const;
+// a pause between two steps is shown as long as it was, but not longer
+const LONGEST = 3_000;
+const SHORTEST = 250;
+
+interface Props {
+  items: readonly Operation[];
+  at: number;
+  /** There are records behind the last one. */
+  more: boolean;
+  onStep(to: number): void;
+  onClose(): void;
+}
+
+/** Goes through the records of a run, one after the other. */
+export function Stepper({ items, at, more, onStep, onClose }: Props) {
+  const { t } = useTranslation('timeline');
+  const { t: common } = useTranslation();
+  const [playing, setPlaying] = useState(false);
+  const [speed, setSpeed] = useState<string>('1');
+  const o = items[at];
+  const next = items[at + 1];
+
+  useEffect(() => {
+    if (!playing || !o || !next) {
+      return undefined;
+    }
+
+    const apart = (Date.parse(next.started_at) - Date.parse(o.started_at)) / Number(speed);
+    const timer = setTimeout(() => onStep(at + 1), Math.min(Math.max(apart, SHORTEST), LONGEST));
+
+    return () => clearTimeout(timer);
+  }, [playing, o, next, at, speed, onStep]);
+
+  // the next thing that went wrong
+  const wrong = items.findIndex((one, i) => i > at && (one.status === 'failed' || failedWithWords(one)));
+  const icon = { size: 15, 'aria-hidden': true } as const;
+
+  return (
+    <div role="group" aria-label={t('step.through')} className="flex flex-wrap items-center gap-1 border-b bg-raised px-3 py-1">
+      <Button size="sm" look="quiet" aria-label={t('step.first')} icon={<ChevronFirst {...icon} />} disabled={at === 0} onClick={() => onStep(0)} />
+      <Button size="sm" look="quiet" aria-label={t('step.back')} icon={<ChevronLeft {...icon} />} disabled={at === 0} onClick={() => onStep(at - 1)} />
+      <Button size="sm" look="quiet" aria-label={playing ? t('replay.pause') : t('replay.play')}
+        icon={playing ? <Pause {...icon} /> : <Play {...icon} />} onClick={() => setPlaying(!playing)}
+      />
+      <Button size="sm" look="quiet" aria-label={t('step.next')} icon={<ChevronRight {...icon} />} disabled={!next} onClick={() => onStep(at + 1)} />
+      <Button size="sm" look="quiet" aria-label={t('step.last')} icon={<ChevronLast {...icon} />} disabled={!next} onClick={() => onStep(items.length - 1)} />
+      <span role="status" className="px-2 text-sm tabular-nums">
+        {t('step.of', { n: at + 1, all: `${items.length}${more ? '+' : ''}` })}
+      </span>
+      <Select aria-label={t('replay.speed')} value={speed} className="h-7" onChange={(e) => setSpeed(e.target.value)}>
+        {SPEEDS.map((s) => <option key={s} value={s}>{s}×</option>)}
+      </Select>
+      <Button size="sm" disabled={wrong < 0} onClick={() => onStep(wrong)}>{t('step.wrong')}</Button>
+      <span className="flex-1" />
+      <Button size="sm" look="quiet" aria-label={common('close')} icon={<X {...icon} />} onClick={onClose} />
+    </div>
+  );
+}

@@ -1,0 +1,323 @@
+// The records of a timeline as far as they are held: a stretch of pages with
+// older ones at one end and newer ones at the other, loaded by cursor and
+// dropped again, so that a million records cost what some pages cost.  At the
+// newest end the live stream goes on where the last page stopped.
+
+import { api, type Params } from '@/api/request';
+import { operationsRoute, type OperationFilters } from '@/api/queries';
+import type { LiveEvent, Operation, OperationPage } from '@/api/types';
+
+const PAGE = 200;
+/** Records held at most; a page more while it is exchanged. */
+export const HELD = 1_600;
+// a search is not told live: what happens makes it ask again, so long after
+const ASK_AGAIN = 1_200;
+// pages that had nothing to show, in a row, before the reader has to ask for more
+const BARREN = 20;
+
+export type End = 'older' | 'newer';
+
+export interface Held {
+  /** The oldest first. */
+  items: readonly Operation[];
+  /** Is there more beyond that end?  Null while nobody knows. */
+  older: boolean | null;
+  newer: boolean | null;
+  /** Records that came and are not seen: below what is looked at, or not held. */
+  fresh: number;
+  loading: boolean;
+  error: Error | null;
+  /** Could all be read that was asked for? */
+  complete: boolean;
+  /** Changes when the list is another one, not the same one moved. */
+  epoch: number;
+}
+
+export interface Question {
+  sandbox: string | undefined;
+  filters: OperationFilters;
+  /** Records that are not to be shown, though the answers have them. */
+  hidden(o: Operation): boolean;
+}
+
+const NOTHING: Held = {
+  items: [], older: null, newer: null, fresh: 0, loading: true, error: null, complete: true, epoch: 0,
+};
+
+/** One list out of two, each record once; of two versions the one of `over`. */
+function merged(base: readonly Operation[], over: readonly Operation[]): Operation[] {
+  const all = new Map(base.map((o) => [o.id, o]));
+
+  for (const o of over) {
+    const known = all.get(o.id);
+    all.set(o.id, known ? { ...o, seq: o.seq ?? known.seq, chain: o.chain ?? known.chain, cursor: known.cursor } : o);
+  }
+
+  return [...all.values()].sort((a, b) => a.cursor - b.cursor);
+}
+
+export class RecordWindow {
+  private held: Held = NOTHING;
+  private readonly listeners = new Set<() => void>();
+  private readonly aborter = new AbortController();
+  private readonly busy = new Map<End | 'jump', Promise<void>>();
+  private waiting: LiveEvent[] = [];
+  private pushed: Operation[] = [];
+  private scheduled = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private following = true;
+  private closed = false;
+
+  constructor(private readonly q: Question) {}
+
+  readonly subscribe = (f: () => void) => {
+    this.listeners.add(f);
+    return () => void this.listeners.delete(f);
+  };
+
+  readonly get = () => this.held;
+
+  close(): void {
+    this.closed = true;
+    this.aborter.abort();
+    clearTimeout(this.timer);
+    cancelAnimationFrame(this.scheduled);
+  }
+
+  private set(patch: Partial<Held>) {
+    if (!this.closed) {
+      this.held = { ...this.held, ...patch };
+      this.listeners.forEach((f) => f());
+    }
+  }
+
+  private ask(params: Params): Promise<OperationPage> {
+    return api<OperationPage>(operationsRoute(this.q.sandbox), {
+      params: { ...this.q.filters, limit: PAGE, ...params } as Params, signal: this.aborter.signal,
+    });
+  }
+
+  /** What a page has to show, the gaps in it too. */
+  private shown(page: OperationPage): Operation[] {
+    return merged(page.gaps, page.items.filter((o) => !this.q.hidden(o)));
+  }
+
+  private once(what: End | 'jump', work: () => Promise<void>): Promise<void> {
+    const running = this.busy.get(what);
+
+    if (running) {
+      return running;
+    }
+
+    const promise = work().catch((e: Error) => {
+      if (!this.aborter.signal.aborted) {
+        this.set({ error: e, loading: false });
+      }
+    }).finally(() => this.busy.delete(what));
+
+    this.busy.set(what, promise);
+    return promise;
+  }
+
+  /** Holds the newest records, or those around a cursor, and nothing else. */
+  show(around?: number): Promise<void> {
+    return this.once('jump', async () => {
+      this.waiting = [];
+
+      const [before, after] = await Promise.all([
+        this.ask(around === undefined ? {} : { before: around + 1 }),
+        around === undefined ? null : this.ask({ after: around, order: 'asc' }),
+      ]);
+      const items = merged(this.shown(before), after ? this.shown(after) : []);
+      const told = this.waiting;
+
+      this.waiting = [];
+      this.oldest = before.items.at(-1)?.cursor ?? around;
+      this.newest = after?.items.at(-1)?.cursor ?? before.items[0]?.cursor ?? around ?? 0;
+      this.set({
+        items, loading: false, error: null, fresh: 0, complete: before.complete && (after?.complete ?? true),
+        older: before.next !== null, newer: after ? after.next !== null : false, epoch: this.held.epoch + 1,
+      });
+      told.forEach((e) => this.tell(e));
+
+      if (items.length < 50 && before.next !== null) {
+        await this.more('older');
+      }
+    });
+  }
+
+  // where pages were cut; hidden records have cursors too
+  private oldest: number | undefined;
+  private newest = 0;
+
+  /** Cursor behind which the live stream begins. */
+  get cursor(): number {
+    return this.newest;
+  }
+
+  /** Loads what is beyond an end, and lets go of what is furthest from it. */
+  more(end: End): Promise<void> {
+    if (!this.held[end] || this.held.error) {
+      return Promise.resolve();
+    }
+
+    return this.once(end, async () => {
+      const { epoch } = this.held;
+
+      for (let barren = 0; this.held[end] && barren < BARREN; barren++) {
+        const page = await this.ask(end === 'older' ? { before: this.oldest } : { after: this.newest, order: 'asc' });
+
+        if (epoch !== this.held.epoch) {
+          return;
+        }
+
+        const last = page.items.at(-1)?.cursor;
+        const found = this.shown(page);
+
+        if (end === 'older') {
+          this.oldest = last ?? this.oldest;
+        } else {
+          this.newest = last ?? this.newest;
+        }
+
+        this.keep(merged(this.held.items, found), end, {
+          [end]: page.next !== null && last !== undefined, complete: this.held.complete && page.complete,
+          ...(end === 'newer' && page.next === null ? { fresh: this.following ? 0 : this.held.fresh } : {}),
+        });
+
+        if (found.length > 0) {
+          return;
+        }
+      }
+    });
+  }
+
+  /** Takes a list, without what is too much at the end that nobody looks at. */
+  private keep(items: Operation[], looking: End, patch: Partial<Held>) {
+    const over = items.length - HELD;
+
+    if (over > 0 && looking === 'older') {
+      items = items.slice(0, HELD);
+      this.newest = items.at(-1)!.cursor;
+      patch = { ...patch, newer: true };
+    } else if (over > 0) {
+      items = items.slice(over);
+      this.oldest = items[0]!.cursor;
+      patch = { ...patch, older: true };
+    }
+
+    this.set({ ...patch, items });
+  }
+
+  /** Does the reader look at the newest end?  Then what comes is seen, and stays in view. */
+  follow(on: boolean): void {
+    this.following = on;
+
+    if (on && this.held.newer === false && this.held.fresh > 0) {
+      this.set({ fresh: 0 });
+    }
+  }
+
+  retry(): void {
+    this.set({ error: null, loading: this.held.items.length === 0 });
+    void (this.held.items.length === 0 ? this.show() : Promise.all([this.more('older'), this.more('newer')]));
+  }
+
+  /** An event of the live stream. */
+  tell(e: LiveEvent): void {
+    if (this.busy.has('jump')) {
+      this.waiting.push(e);
+      return;
+    }
+
+    if (e.event === 'reset' || (e.event === 'gap' && e.data.operation_id === null)) {
+      this.again(0);
+    } else if (e.event === 'operation') {
+      if (this.q.filters.q) {
+        this.again(ASK_AGAIN);
+      } else if (!this.q.hidden(e.data)) {
+        this.pushed.push(e.data);
+        // many events, one drawing
+        this.scheduled ||= requestAnimationFrame(() => this.take());
+      }
+    }
+  }
+
+  private take() {
+    const news = new Map(this.pushed.map((o) => [o.id, o]));
+    const { items, newer } = this.held;
+    const known = new Set(items.map((o) => o.id));
+    const first = this.held.older ? this.oldest ?? -Infinity : -Infinity;
+    let fresh = 0;
+
+    this.pushed = [];
+    this.scheduled = 0;
+
+    const { status } = this.q.filters;
+    const gone = new Set<string>();
+
+    for (const [id, o] of news) {
+      // the stream is not asked for a status: a record has to be able to leave
+      const passes = !status?.length || status.includes(o.status);
+
+      if (!passes) {
+        gone.add(id);
+        news.delete(id);
+      } else if (!known.has(id)) {
+        fresh += o.cursor >= first ? 1 : 0;
+        // not in the stretch that is held
+        if (o.cursor < first || (newer !== false && o.cursor > this.newest)) {
+          news.delete(id);
+        }
+      }
+    }
+
+    const seen = this.following && newer === false;
+    const list = merged(items, [...news.values()]).filter((o) => !gone.has(o.id));
+    const patch = { fresh: seen ? 0 : this.held.fresh + fresh };
+
+    if (seen) {
+      this.newest = Math.max(this.newest, list.at(-1)?.cursor ?? 0);
+      this.keep(list, 'newer', patch);
+    } else {
+      // whoever reads keeps what is read: what is too much is asked for again
+      if (newer === false && list.length <= HELD) {
+        this.newest = Math.max(this.newest, list.at(-1)?.cursor ?? 0);
+      }
+      this.keep(list, 'older', patch);
+    }
+  }
+
+  /** The newest page once more, for what the stream does not tell. */
+  private again(after: number) {
+    if (this.timer !== undefined) {
+      return;
+    }
+
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+
+      if (this.held.newer !== false) {
+        this.set({ fresh: this.held.fresh + 1 });
+        return;
+      }
+
+      void this.once('newer', async () => {
+        const page = await this.ask({});
+        const known = new Set(this.held.items.map((o) => o.id));
+        const found = this.shown(page);
+        const fresh = found.filter((o) => !known.has(o.id) && o.cursor > this.newest).length;
+
+        // more has come than a page has: there would be a hole
+        if (page.next !== null && (page.items.at(-1)?.cursor ?? 0) > this.newest) {
+          this.set({ newer: true, fresh: this.held.fresh + fresh });
+          return;
+        }
+
+        this.newest = Math.max(this.newest, page.items[0]?.cursor ?? 0);
+        this.keep(merged(this.held.items, found), this.following ? 'newer' : 'older',
+          { fresh: this.following ? 0 : this.held.fresh + fresh });
+      });
+    }, after);
+  }
+}
