@@ -97,6 +97,31 @@ await run({
     await page.context().close();
   },
 
+  'a rule against it': async (browser) => {
+    const page = await commands(browser);
+
+    await enter(page, 'shutdown now');
+    await detail(page).getByText('A policy rule denies this.').waitFor();
+    ok(await detail(page).getByText(/Sandboxes are deleted, not shut down\./).isVisible(), 'a rule that denies a command says why');
+    await page.getByRole('region', { name: 'Commands' }).getByRole('listitem').filter({ hasText: 'shutdown now' }).first().waitFor();
+    ok(true, 'and it is in the history');
+    await shot(page, 'denied');
+    await page.context().close();
+  },
+
+  'a line that is cut': async (browser) => {
+    const page = await commands(browser);
+
+    await enter(page, 'echo before; sleep 4; exit 5');
+    await log(page).getByText('before', { exact: true }).waitFor();
+    await page.context().setOffline(true);
+    await detail(page).getByText(/The line was cut while it ran. It runs on/).waitFor();
+    await page.context().setOffline(false);
+    await detail(page).getByText('Failed · 5').waitFor();
+    ok(true, 'a line that was cut does not hide how a command has ended');
+    await page.context().close();
+  },
+
   'background jobs': async (browser) => {
     const page = await commands(browser);
 

@@ -9,11 +9,24 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 
+use File::Temp;
 use Test::More;
 
 use SandboxConsole;
+use SandboxTest;
 
-my $c = SandboxConsole->new;
+my $tmp = File::Temp->newdir('sandbox-c-XXXXXX', TMPDIR => 1);
+
+SandboxTest::write_file("$tmp/policy", <<'END_POLICY');
+deny no-shutdown {
+    operation  command.execute;
+    command    "^shutdown";
+    reason     "Sandboxes are deleted, not shut down.";
+}
+default allow;
+END_POLICY
+
+my $c = SandboxConsole->new(args => [ '--policy', "$tmp/policy" ]);
 my $id = $c->sandbox('data-cleaning-7');
 
 $c->command($id, 'for i in 1 2 3; do echo "row $i of the table of orders: ok"; done');

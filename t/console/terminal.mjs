@@ -102,6 +102,65 @@ await run({
     is((await screen(page)).filter((r) => r === 'before-42').length, 1, 'a line that was cut comes back by itself, with nothing twice');
     const since = new URL(page.sockets.at(-1).url()).searchParams.get('since');
     ok(Number(since) > 0, 'from the byte that was seen last', since);
+
+    process.kill(facts.gateway, 'SIGHUP');
+    await page.waitForTimeout(1_500);
+    await ready(page);
+    await type(page, 'echo reloaded-$((N*6))');
+    await shows(page, /^reloaded-42$/);
+    ok(true, 'a reload of nginx ends nothing');
+
+    is(page.sockets.filter((ws) => /sbx_|token|code/i.test(ws.url())), [], 'C141 no address has a credential in it');
+    await page.context().close();
+  },
+
+  'C060 from one to another': async (browser) => {
+    const page = await terminal(browser);
+
+    await page.context().setOffline(true);
+    await page.getByText(/The line is cut/).waitFor();
+    for (const id of [facts.other, facts.sandbox, facts.other]) {
+      await page.evaluate((to) => { history.pushState(null, '', to); dispatchEvent(new PopStateEvent('popstate')); }, new URL(terminalUrl(id)).pathname);
+      await page.waitForTimeout(200);
+    }
+    await page.context().setOffline(false);
+    await ready(page);
+    await page.waitForTimeout(2_000);
+    const alive = page.sockets.filter((ws) => !ws.isClosed());
+    is(alive.length, 1, 'C060 after a cut and two changes there is one socket');
+    ok(alive[0].url().includes(facts.other), 'to the sandbox that is seen');
+    await page.context().close();
+  },
+
+  'more than is kept': async (browser) => {
+    const page = await terminal(browser);
+
+    await type(page, 'head -c 1500000 /dev/zero | tr "\\0" x | fold -w 1000; echo; echo all-$((6*7))');
+    await shows(page, /^all-42$/, 30_000);
+    await page.reload();
+    await ready(page);
+    await shows(page, /^all-42$/);
+    await page.keyboard.press('Control+Shift+F');
+    await page.getByRole('textbox', { name: 'Find' }).fill('are no longer kept here');
+    await page.getByText('1 of 1', { exact: true }).waitFor();
+    ok(true, 'what a terminal has let go of is said, where it is missing');
+    await page.keyboard.press('Escape');
+
+    // C056: whether the program asked for marks cannot be told any more
+    await paste(page, 'echo a\necho b');
+    await page.getByText('Each line may run as a command as soon as it is pasted.').waitFor();
+    ok(true, 'C056 and a paste is taken for keys then');
+    await page.context().close();
+  },
+
+  'a rule against it': async (browser) => {
+    const page = await open(browser);
+
+    await page.goto(terminalUrl(facts.locked));
+    await signIn(page);
+    await page.getByText('A policy rule denies this.').waitFor();
+    ok(await page.getByText(/no-terminals/).isVisible(), 'a rule that denies a terminal is named');
+    await shot(page, 'denied');
     await page.context().close();
   },
 

@@ -9,13 +9,27 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 
+use File::Temp;
 use Test::More;
 
 use SandboxConsole;
+use SandboxTest;
 
-my $c = SandboxConsole->new;
+my $tmp = File::Temp->newdir('sandbox-c-XXXXXX', TMPDIR => 1);
 
-$c->fact(sandbox => $c->sandbox('data-cleaning-7'), other => $c->sandbox('report-builder'));
+SandboxTest::write_file("$tmp/policy", <<'END_POLICY');
+deny no-terminals {
+    operation  pty.open;
+    metadata   sandbox_name=locked-down;
+    reason     "Nobody works in here by hand.";
+}
+default allow;
+END_POLICY
+
+my $c = SandboxConsole->new(args => [ '--policy', "$tmp/policy" ]);
+
+$c->fact(sandbox => $c->sandbox('data-cleaning-7'), other => $c->sandbox('report-builder'),
+         locked => $c->sandbox('locked-down'), gateway => $c->gateway->pid);
 $c->look('terminal');
 $c->stop;
 

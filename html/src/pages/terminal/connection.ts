@@ -313,7 +313,7 @@ export class PtyConnection {
       }
 
       if (last?.error_code && last.verdict?.decision === 'deny') {
-        this.say({ is: 'refused', error: new ApiError(403, last.error_code, last.reason ?? '') });
+        this.say({ is: 'refused', error: new ApiError(403, last.error_code, [last.reason, last.verdict.rule].filter(Boolean).join(' · ')) });
         return;
       }
 

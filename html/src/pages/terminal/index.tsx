@@ -69,6 +69,18 @@ function Terminals({ sandbox }: { sandbox: string }) {
 
   useEffect(() => { panes.current.get(current)?.focus(); }, [current]);
 
+  // what only the line was in the way of
+  useEffect(() => {
+    if (!(error instanceof ApiError && error.passing)) {
+      return undefined;
+    }
+
+    const retry = () => void add(open, 'replace');
+
+    addEventListener('online', retry);
+    return () => removeEventListener('online', retry);
+  }, [error, open, add]);
+
   const drop = (pty: string) => {
     const rest = open.filter((one) => one !== pty);
 
