@@ -2,6 +2,7 @@
 
 import { createServer, request } from 'node:http';
 import { facts, is, ok, open, run, settled, signIn, url } from './lib/browser.mjs';
+import { ready, shows, type } from './lib/terminal.mjs';
 
 const PREFIX = '/tools/sbx';
 const inner = new URL(url);
@@ -24,6 +25,26 @@ const outer = createServer((req, res) => {
   passed.on('error', () => res.destroy());
   res.on('close', () => passed.destroy());
   req.pipe(passed);
+});
+
+outer.on('upgrade', (req, client) => {
+  const passed = request({
+    host: inner.hostname, port: inner.port, path: req.url.slice(PREFIX.length), headers: req.headers,
+  });
+
+  passed.on('upgrade', (answer, upstream, first) => {
+    const { rawHeaders: raw } = answer;
+    const head = raw.map((h, i) => (i % 2 ? `${raw[i - 1]}: ${h}\r\n` : '')).join('');
+
+    client.write(`HTTP/1.1 101 Switching Protocols\r\n${head}\r\n`);
+    client.write(first);
+    upstream.pipe(client).pipe(upstream);
+    upstream.on('error', () => client.destroy());
+  });
+  passed.on('response', () => client.destroy());
+  passed.on('error', () => client.destroy());
+  client.on('error', () => passed.destroy());
+  passed.end();
 });
 
 await new Promise((done) => outer.listen(0, '127.0.0.1', done));
@@ -50,6 +71,12 @@ await run({
     await page.getByRole('link', { name: 'report-builder' }).click();
     await page.getByRole('option').first().waitFor();
     is(page.url(), `${mount}/sandboxes/${facts.other}/history`, 'C133 and all links stay below it');
+
+    await page.getByRole('link', { name: 'Terminal', exact: true }).click();
+    await ready(page);
+    await type(page, 'echo $((6*7))');
+    await shows(page, /^42$/);
+    ok(true, 'C133 and sockets');
     is(page.seen.calls.filter((c) => !c.includes(` ${PREFIX}/`)), [], 'C133 as do all calls');
     is(page.seen.errors, [], 'C133 without an error');
     is(page.seen.foreign, [], 'C133 or another host');
