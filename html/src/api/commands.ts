@@ -37,6 +37,7 @@ interface Event {
   error?: { evalue?: string; traceback?: string[] | null };
 }
 
+const SILENT = 20_000;          // a sign of life comes every 3 s
 const LONGEST_EVENT = 8 * 1024 * 1024;
 
 /** One event of the stream; true when it is the last one that counts. */
@@ -84,8 +85,9 @@ function tell(line: string, sink: CommandSink): boolean {
 export async function runCommand(
   sandbox: string, what: CommandRequest, sink: CommandSink, again: string | null = null,
 ): Promise<boolean> {
+  const aborter = new AbortController();
   const response = await request(execdUrl(sandbox, 'command'), {
-    method: 'POST', json: what,
+    method: 'POST', json: what, signal: aborter.signal,
     headers: { Accept: 'text/event-stream', ...(again ? { 'X-Parent-Operation-Id': again } : {}) },
   });
 
@@ -97,9 +99,19 @@ export async function runCommand(
   let size = 0;
   let over = false;
 
+  // a line that is cut says nothing
+  const cut = () => aborter.abort();
+  let silence = setTimeout(cut, SILENT);
+
+  addEventListener('offline', cut);
+
   try {
     for (;;) {
       const { done, value } = await reader.read();
+
+      clearTimeout(silence);
+      silence = setTimeout(cut, SILENT);
+
       const lines = done ? ['', ''] : decoder.decode(value, { stream: true }).split('\n');
 
       for (const [i, part] of lines.entries()) {
@@ -123,6 +135,9 @@ export async function runCommand(
     }
   } catch {
     return over;
+  } finally {
+    clearTimeout(silence);
+    removeEventListener('offline', cut);
   }
 }
 
