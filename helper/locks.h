@@ -25,6 +25,7 @@
 #define LOCKS_NODES      8          /* places in the tree for each of these */
 #define LOCKS_LEASES     4096       /* --leases */
 #define LOCKS_TEXT       128        /* of an actor, an owner, a type */
+#define LOCKS_FRAME      (SB_LOCK_KEYS * (SB_LOCK_PATH + 8) + 2048)
 #define LOCKS_AWAY_US    2000000u   /* a worker may come back within */
 #define LOCKS_LOOK_US    10000u     /* ... is it alive? */
 #define LOCKS_RECALL_US  500000u    /* after our start */
@@ -125,11 +126,17 @@ bool locks_lease_end(locks_t *t, const uint8_t id[16], sb_str_t sandbox);
 sb_rc_t locks_lease_restore(locks_t *t, const locks_lease_t *l,
     uint64_t now_us);
 
+/* The keys of a command that goes on without its request are kept in the same way,
+ * in a LEASE frame with DECLARED and the operation's id; its END gives them back.
+ * Makes that frame, of LOCKS_FRAME bytes at most; 0: the operation keeps none. */
+size_t locks_kept_frame(locks_t *t, const uint8_t op[16], void *mem);
+
 /* The LEASE frame of a lease as it is now; its length, 0: no room. */
 size_t locks_lease_frame(const locks_lease_t *l, void *mem, size_t size);
-/* Takes note of such a frame that is in the journal, at our start. */
+/* Takes note of such a frame, or of an END, that is in the journal, at our
+ * start. */
 void locks_note(locks_t *t, const sb_frame_t *f);
-/* Appends those of all leases, for the beginning of a segment; their number. */
+/* Appends those of all leases, and of commands that keep keys, for the beginning of a segment; their number. */
 size_t locks_state(locks_t *t, sb_buf_t *out);
 
 /* --- to be seen (locks_list.c) --------------------------------------------- */

@@ -162,6 +162,13 @@ locks_req_t *locks_blocker(locks_req_t *r, locks_entry_t **key);
 /* Writes the path of a place, NUL-terminated, cut at `size`. */
 void locks_path(char *dst, size_t size, const locks_node_t *n);
 
+/* --- locks_heap.c: with the lock held ------------------------------------- */
+
+/* us 0: none.  There is room, see below. */
+void locks_deadline(locks_t *t, locks_req_t *r, uint64_t us);
+/* Room for one request more; false without memory. */
+bool locks_heap_room(locks_t *t);
+
 /* --- locks.c, for the others: with the lock held -------------------------- */
 
 locks_req_t *locks_req_new(locks_t *t, const uint8_t id[16], sb_str_t sandbox,
@@ -183,8 +190,6 @@ void locks_slot_next(locks_t *t, locks_box_t *b, sb_limit_e class,
     uint64_t now_us);
 void locks_own(locks_req_t *r, locks_inst_t *i);
 void locks_disown(locks_req_t *r);
-/* us 0: none. */
-void locks_deadline(locks_t *t, locks_req_t *r, uint64_t us);
 void locks_event(locks_req_t *r, sb_lock_code_e code, locks_event_t *e);
 void locks_tell(locks_t *t, const locks_event_t *e);
 /* Tells the worker of an operation; a lease's own question looks by itself. */

@@ -1,4 +1,5 @@
-/* Leases in the journal: LEASE frames (lib/frame.h). */
+/* Leases in the journal, and what commands keep that go on without their
+ * requests: LEASE frames (lib/frame.h). */
 
 #include "locks_int.h"
 
@@ -32,19 +33,54 @@ locks_lease_frame(const locks_lease_t *l, void *mem, size_t size)
 }
 
 
+static void
+locks_kept_restore(locks_t *t, const locks_lease_t *l, sb_str_t type)
+{
+    sb_rc_t       rc;
+    locks_req_t  *r;
+
+    pthread_mutex_lock(&t->lock);
+
+    if (table_find(&t->reqs, l->id, 16) == NULL) {
+        /* there is room for what there was room for before */
+        r = locks_req_new(t, l->id, l->sandbox, l->keys, l->nkeys, &rc);
+
+        if (r) {
+            locks_copy(r->type, sizeof(r->type), type);
+            locks_copy(r->actor, sizeof(r->actor), l->owner);
+            r->since_us = sb_mono_us();
+            r->state = LOCKS_R_HELD;
+            r->declared = true;
+            r->detached = true;
+            locks_link(r, true);
+        }
+    }
+
+    pthread_mutex_unlock(&t->lock);
+}
+
+
 void
 locks_note(locks_t *t, const sb_frame_t *f)
 {
+    bool            kept;
     uint16_t        tag;
-    sb_str_t        fields, v;
+    sb_str_t        fields, v, type;
     locks_lease_t   l;
     sb_lock_key_t   keys[SB_LOCK_KEYS];
+
+    if (f->type == SB_F_END && !sb_field_get(f, SB_T_DETACHED, &v)) {
+        locks_end(t, f->op, false);
+        return;
+    }
 
     if (f->type != SB_F_LEASE) {
         return;
     }
 
     memset(&l, 0, sizeof(l));
+    type = sb_str("", 0);
+    kept = false;
     memcpy(l.id, f->op, 16);
     l.keys = keys;
 
@@ -58,6 +94,14 @@ locks_note(locks_t *t, const sb_frame_t *f)
 
         case SB_T_ACTOR_ID:
             l.owner = v;
+            break;
+
+        case SB_T_TYPE:
+            type = v;
+            break;
+
+        case SB_T_DECLARED:
+            kept = true;
             break;
 
         case SB_T_HASH:
@@ -87,6 +131,11 @@ locks_note(locks_t *t, const sb_frame_t *f)
         default:
             break;
         }
+    }
+
+    if (kept) {
+        locks_kept_restore(t, &l, type);
+        return;
     }
 
     /* without memory it is not there: what was inside is refused */
@@ -139,7 +188,46 @@ typedef struct {
     size_t     n;
 } locks_state_t;
 
-#define LOCKS_FRAME  (SB_LOCK_KEYS * (SB_LOCK_PATH + 8) + 2048)
+
+static size_t
+locks_kept_of(const locks_req_t *r, void *mem)
+{
+    char               path[SB_LOCK_PATH + 1];
+    size_t             i;
+    sb_frame_writer_t  w;
+
+    sb_frame_begin(&w, mem, LOCKS_FRAME, SB_F_LEASE, 0, 0, r->id, sb_now_us());
+    sb_frame_put(&w, SB_T_SANDBOX, sb_str(r->box->name, r->box->len));
+    sb_frame_put(&w, SB_T_TYPE, sb_str(r->type, strlen(r->type)));
+    sb_frame_put(&w, SB_T_ACTOR_ID, sb_str(r->actor, strlen(r->actor)));
+    sb_frame_put(&w, SB_T_DECLARED, sb_lit(""));
+
+    for (i = 0; i < r->nkeys; i++) {
+        locks_path(path, sizeof(path), r->keys[i].node);
+        sb_frame_put(&w, r->keys[i].write ? SB_T_LOCK_WRITE : SB_T_LOCK_READ,
+                     sb_str(path, strlen(path)));
+    }
+
+    return sb_frame_end(&w);
+}
+
+
+size_t
+locks_kept_frame(locks_t *t, const uint8_t op[16], void *mem)
+{
+    size_t        len;
+    locks_req_t  *r;
+
+    pthread_mutex_lock(&t->lock);
+
+    r = table_find(&t->reqs, op, 16);
+    len = r && r->declared && !r->detached && r->state == LOCKS_R_HELD
+          ? locks_kept_of(r, mem) : 0;
+
+    pthread_mutex_unlock(&t->lock);
+
+    return len;
+}
 
 
 static void
@@ -151,13 +239,17 @@ locks_state_one(void *entry, void *data)
     locks_state_t  *s = data;
     sb_lock_key_t   keys[SB_LOCK_KEYS];
 
-    if (!r->lease || r->state != LOCKS_R_HELD
-        || !locks_lease_of(r, &l, keys, &s->paths))
+    if (r->detached) {
+        len = locks_kept_of(r, s->mem);
+
+    } else if (r->lease && r->state == LOCKS_R_HELD
+               && locks_lease_of(r, &l, keys, &s->paths))
     {
+        len = locks_lease_frame(&l, s->mem, LOCKS_FRAME);
+
+    } else {
         return;
     }
-
-    len = locks_lease_frame(&l, s->mem, LOCKS_FRAME);
 
     if (len && sb_buf_add(s->out, s->mem, len) == SB_OK) {
         s->n++;

@@ -461,10 +461,36 @@ server_about_keys(server_t *s, conn_t *c, const sb_frame_t *f)
 }
 
 
+/* Its command goes on, with its keys: they are in the journal before its END, so
+ * that a restart does not give them away. */
+static void
+server_keep_keys(server_t *s, const sb_frame_t *f)
+{
+    char            *mem;
+    journal_item_t   item;
+
+    mem = malloc(LOCKS_FRAME);
+    if (mem == NULL) {
+        return;
+    }
+
+    item.instance = 0;
+    item.frame = mem;
+    item.len = locks_kept_frame(s->conf->locks, f->op, mem);
+
+    if (item.len) {
+        (void) server_write(s, &item, 1);
+    }
+
+    free(mem);
+}
+
+
 /* A frame to be kept; false: no room in this round. */
 static bool
 server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
 {
+    bool             detached;
     sb_str_t         v;
     journal_item_t  *items;
 
@@ -506,7 +532,13 @@ server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
 
     if (f->type == SB_F_END) {
         /* others go on, whether it can be written or not */
-        locks_end(s->conf->locks, f->op, sb_field_get(f, SB_T_DETACHED, &v));
+        detached = sb_field_get(f, SB_T_DETACHED, &v);
+
+        if (detached) {
+            server_keep_keys(s, f);
+        }
+
+        locks_end(s->conf->locks, f->op, detached);
     }
 
     c->seq = f->seq;
