@@ -67,9 +67,11 @@ sub python {
 }
 
 
-# The JavaScript packages under build/; node and the directory to run in.
+# The JavaScript packages under build/; node, and a program of ours where it finds
+# them.
 
 sub node {
+    my $program = shift // 'sdk.mjs';
     my $dir = "$SandboxProcess::BUILD/interop-js";
     my $bin = "$SandboxProcess::BUILD/node/bin";
     my ($node, $npm) = map { -x "$bin/$_" ? "$bin/$_"
@@ -90,10 +92,10 @@ sub node {
     });
 
     # modules are found from the place of the program
-    SandboxTest::write_file("$dir/sdk.mjs",
-                            SandboxTest::read_file("$HERE/sdk.mjs"));
+    SandboxTest::write_file("$dir/$program",
+                            SandboxTest::read_file("$HERE/$program"));
 
-    return ($node, "$dir/sdk.mjs");
+    return ($node, "$dir/$program");
 }
 
 
