@@ -18,6 +18,7 @@ typedef struct {
     sb_str_t  filename;     /* of the file part, as sent */
     uint64_t  size;
     uint8_t   sha256[32];   /* zeros without digests */
+    unsigned  found;        /* SB_SCAN_* (with `scan`) */
     bool      has_file, has_metadata;
     unsigned  flags;        /* SB_PATH_* */
 } sb_multipart_file_t;
@@ -27,6 +28,7 @@ typedef struct {
     size_t  max_metadata;   /* bytes of one metadata part; 0: 64 KiB */
     size_t  max_headers;    /* bytes of one part's headers; 0: 16 KiB */
     bool    no_digest;      /* sha256 of the files is not made */
+    bool    scan;           /* look for credentials in files (scan.h) */
 } sb_multipart_limits_t;
 
 /* The boundary of a Content-Type value, or SB_DECLINED (not multipart/form-data

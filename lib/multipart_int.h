@@ -10,6 +10,7 @@
 
 #include "digest.h"
 #include "multipart.h"
+#include "scan.h"
 
 #define SB_MP_FILES     10000
 #define SB_MP_METADATA  (64 * 1024)
@@ -61,6 +62,7 @@ struct sb_multipart_s {
     sb_mp_part_e          part;
     sb_buf_t              meta;
     sb_sha256_t          *sha;
+    sb_scan_t             scan;         /* of this file */
     sb_multipart_tap_pt   tap;
     void                 *tap_data;
 

@@ -316,6 +316,15 @@ sb_mp_content(sb_multipart_t *m, const char *p, size_t n)
             sb_sha256_add(m->sha, p, n);
         }
 
+        if (m->limits.scan) {
+            if (m->files[m->nfile - 1].size == 0) {
+                memset(&m->scan, 0, sizeof(m->scan));
+            }
+
+            sb_scan_feed(&m->scan, p, n);
+            m->files[m->nfile - 1].found = m->scan.found;
+        }
+
         if (m->tap) {
             m->tap(m->tap_data, m->nfile - 1, m->files[m->nfile - 1].size, p,
                    n);

@@ -479,6 +479,25 @@ sb_policy_mode(const sb_policy_condition_t *c, int32_t digits)
 }
 
 
+static sb_holds_e
+sb_policy_found(const sb_policy_condition_t *c, const sb_policy_file_t *f)
+{
+    size_t  i;
+
+    if (!f->has_found) {
+        return SB_H_NONE;
+    }
+
+    for (i = 0; i < c->n; i++) {
+        if (f->found & c->values[i].low) {
+            return SB_H_YES;
+        }
+    }
+
+    return SB_H_NO;
+}
+
+
 /* Do the conditions about a file hold?  Those about its path come last: a path
  * that cannot be judged is refused there. */
 static bool
@@ -514,6 +533,10 @@ sb_policy_file(const sb_policy_walk_t *w, const sb_policy_rule_t *rule,
                 holds = sb_policy_mode(c, f->mode);
             }
 
+            break;
+
+        case SB_PC_CONTENT:
+            holds = sb_policy_found(c, f);
             break;
 
         default:
@@ -789,7 +812,8 @@ sb_policy_asks(const sb_policy_t *policy, const sb_op_t *op)
 
         for (k = 0; k < rule->n; k++) {
             c = &rule->conditions[k];
-            asks |= c->kind == SB_PC_METADATA ? SB_POLICY_METADATA : 0;
+            asks |= c->kind == SB_PC_METADATA ? SB_POLICY_METADATA
+                    : c->kind == SB_PC_CONTENT ? SB_POLICY_CONTENT : 0;
 
             for (n = 0; c->kind == SB_PC_PATH && n < c->n; n++) {
                 asks |= c->values[n].pattern->mounts ? SB_POLICY_MOUNTS : 0;

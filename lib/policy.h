@@ -28,6 +28,8 @@ typedef struct {
     sb_str_t  path;         /* decoded, as execd will get it */
     int32_t   mode;         /* octal digits as decimal; SB_MODE_NONE (-1) or
                                SB_MODE_ODD (-2) of path.h */
+    bool      has_found;    /* its content was looked at */
+    unsigned  found;        /* SB_SCAN_* of scan.h */
     bool      has_size;
     uint64_t  size;         /* bytes of the file to be written */
 } sb_policy_file_t;
@@ -108,9 +110,11 @@ sb_rc_t sb_policy_check(const sb_policy_t *policy,
  * to its end before it goes on. */
 bool sb_policy_reads(const sb_policy_t *policy, const sb_op_t *op);
 
-/* What has to be known of the sandbox for a verdict on this operation. */
+/* What has to be known, beside what the request tells, for a verdict on this
+ * operation: of the sandbox */
 #define SB_POLICY_METADATA  0x01
 #define SB_POLICY_MOUNTS    0x02
+#define SB_POLICY_CONTENT   0x04    /* ... of its files */
 unsigned sb_policy_asks(const sb_policy_t *policy, const sb_op_t *op);
 
 /* Appends the rules in force as a JSON object: name, rules with name, effect,

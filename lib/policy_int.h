@@ -25,7 +25,8 @@ typedef enum {
     /* of one file */
     SB_PC_PATH,             /* patterns */
     SB_PC_FILE_SIZE,        /* > N */
-    SB_PC_MODE              /* octal mask */
+    SB_PC_MODE,             /* octal mask */
+    SB_PC_CONTENT           /* what was found in it */
 } sb_policy_cond_e;
 
 #define SB_PC_OF_FILE  SB_PC_PATH

@@ -10,6 +10,7 @@
 #include "policy_int.h"
 
 #include "operation_table.h"
+#include "scan.h"
 #include "utf8.h"
 
 #include <stdarg.h>
@@ -53,6 +54,7 @@ static const struct {
     { "path", SB_PC_PATH },
     { "file_size", SB_PC_FILE_SIZE },
     { "mode", SB_PC_MODE },
+    { "content", SB_PC_CONTENT },
 };
 
 
@@ -296,6 +298,34 @@ sb_policy_copy(char **to, const char *from, size_t len)
 }
 
 
+/* SB_SCAN_* of a word; 0: it is none. */
+static unsigned
+sb_policy_content(const char *text)
+{
+    size_t  i;
+
+    static const struct {
+        const char  *name;
+        unsigned     found;
+    } words[] = {
+        { "secret", SB_SCAN_ALL },
+        { "private-key", SB_SCAN_PRIVATE_KEY },
+        { "aws-key", SB_SCAN_AWS_KEY },
+        { "google-key", SB_SCAN_GOOGLE_KEY },
+        { "token", SB_SCAN_TOKEN },
+        { "gateway-token", SB_SCAN_GATEWAY },
+    };
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(text, words[i].name) == 0) {
+            return words[i].found;
+        }
+    }
+
+    return 0;
+}
+
+
 /* Reads v->text by the kind of its condition. */
 static sb_rc_t
 sb_policy_value(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
@@ -381,6 +411,17 @@ sb_policy_value(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
         if (*p || v->low == 0 || p - text > 4) {
             return sb_policy_fail(s, s->token, "a mode is one to four octal "
                                   "digits, such as 6000");
+        }
+
+        break;
+
+    case SB_PC_CONTENT:
+        v->low = sb_policy_content(text);
+
+        if (v->low == 0) {
+            return sb_policy_fail(s, s->token, "content is secret, private-key,"
+                                  " aws-key, google-key, token or "
+                                  "gateway-token");
         }
 
         break;

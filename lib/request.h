@@ -43,6 +43,8 @@ typedef struct {
     sb_str_t            image;      /* sandbox.create: image.uri */
     bool                has_image;
     const sb_jv_t      *metadata;   /* sandbox.create: an object, or NULL */
+    unsigned            found;      /* file.replace: SB_SCAN_* in what is put in
+                                       place of other text */
     const sb_jv_t      *volumes;    /* sandbox.create: what it has, or NULL */
     size_t              redacted;   /* values left out because they are, or may
                                        be, secrets */

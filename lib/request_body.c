@@ -7,6 +7,7 @@
 #include "request_internal.h"
 
 #include "path.h"
+#include "scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -267,12 +268,19 @@ sb_body_names(sb_request_ctx_t *c, sb_body_object_t *o, const char *as,
 
 
 static sb_rc_t
-sb_body_size(sb_body_object_t *o, const char *as, const sb_jv_t *v)
+sb_body_size(sb_request_ctx_t *c, sb_body_object_t *o, const char *as,
+    const sb_jv_t *v)
 {
-    sb_rc_t   rc;
-    sb_buf_t  b = { .max = SIZE_MAX / 2 };
+    sb_rc_t    rc;
+    sb_buf_t   b = { .max = SIZE_MAX / 2 };
+    sb_scan_t  s = { .found = 0 };
 
     if (v->kind == SB_JSON_STRING) {
+        if (strcmp(as, "new") == 0) {
+            sb_scan_feed(&s, v->text.data, v->text.len);
+            c->r->found |= s.found;
+        }
+
         sb_object_uint(o->out, as, "_bytes", v->text.len);
         return SB_OK;
     }
@@ -579,7 +587,7 @@ sb_body_member(sb_request_ctx_t *c, sb_body_object_t *o, const sb_member_t *m,
         return sb_body_names(c, o, as, v, SB_JSON_OPEN_ARRAY, false, ok);
 
     case SB_M_SIZE:
-        return sb_body_size(o, as, v);
+        return sb_body_size(c, o, as, v);
 
     case SB_M_SECRET:
         c->r->redacted++;

@@ -303,6 +303,8 @@ ngx_http_sandbox_upload_start(ngx_http_request_t *r,
 
     ngx_memzero(&limits, sizeof(sb_multipart_limits_t));
     limits.no_digest = !lcf->digest;
+    limits.scan = lcf->policy
+                  && (sb_policy_asks(lcf->policy, ctx->op) & SB_POLICY_CONTENT);
 
     ctx->multipart = sb_multipart_new(boundary, &limits);
     if (ctx->multipart == NULL) {

@@ -115,6 +115,7 @@ ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
     }
 
     asks = ctx->route.sandbox.len ? sb_policy_asks(lcf->policy, ctx->op) : 0;
+    asks &= ~SB_POLICY_CONTENT;
 
     if (asks) {
         rc = ngx_http_sandbox_known_find(r, ctx, asks);
@@ -390,6 +391,8 @@ ngx_http_sandbox_policy_files(ngx_http_sandbox_ctx_t *ctx,
             f[n].mode = m->mode;
             f[n].has_size = true;
             f[n].size = m->size;
+            f[n].has_found = true;
+            f[n].found = m->found;
             n++;
         }
 
@@ -402,6 +405,8 @@ ngx_http_sandbox_policy_files(ngx_http_sandbox_ctx_t *ctx,
     for (i = 0; i < ctx->facts->nfiles; i++) {
         file = &ctx->facts->files[i];
 
+        f[n].has_found = false;
+
         if (file->old_path.len) {
             f[n].path = file->old_path;
             f[n].mode = SB_MODE_NONE;
@@ -412,6 +417,10 @@ ngx_http_sandbox_policy_files(ngx_http_sandbox_ctx_t *ctx,
         f[n].path = file->path;
         f[n].mode = file->mode;
         f[n].has_size = false;
+        f[n].has_found = sb_op_index(ctx->op) == SB_OP_FILE_REPLACE
+                         || sb_op_index(ctx->op)
+                            == SB_OP_ISOLATED_FILE_REPLACE;
+        f[n].found = ctx->facts->found;
         n++;
     }
 

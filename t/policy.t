@@ -24,6 +24,8 @@ $t->{server} = "access_log $t->{dir}/logs/verdict.access.log v;";
 my $policy = <<'END_POLICY';
 deny big { file_size > 100k; reason "Too big."; }
 deny many { request_size > 150k; }
+deny keys { content private-key aws-key; reason "Keys stay at home."; }
+observe tokens { content secret; }
 deny set-id { mode 6000; }
 observe tried { command "^make\b"; }
 deny no-rm { command "^rm\b"; actor user agent; reason "Nothing is removed."; }
@@ -92,7 +94,7 @@ $up->mark;
 my $r = $t->post("$execd/command", body => '{"command":"ls; rm -rf /x"}');
 my $d = refused($r, 'no-rm', 'a command in a list');
 is($d->{reason}, 'Nothing is removed.', 'whose reason is told');
-is($d->{line}, 5, 'and its line');
+is($d->{line}, 7, 'and its line');
 
 my $e = $t->record($r, sandbox => 's1');
 is($e->{status}, 'failed', 'on record as failed');
@@ -257,6 +259,48 @@ is(scalar($up->requests(qr/upload/)), 0, 'upstream saw nothing');
 $e = $t->record($r, sandbox => 's1');
 is($e->{result}{verdict_rule}, 'big', 'the record names the rule');
 cmp_ok($e->{wire}{bytes_in}, '<', 11_000_000, 'and that it ended early');
+
+# credentials in files: refused or noticed, never changed (C074: wherever they are split)
+
+my $key = '-----BEGIN RSA ' . 'PRIVATE KEY-----';
+my $forge = 'ghp' . '_' . 'a1B2c3D4e5' x 3 . 'a1B2c3';
+
+for my $at (0, 1, 4_000, 16_300, 16_384, 60_000) {
+    ($r) = upload([ [ '/workspace/ok', 'x' ], [ '/workspace/a', ' ' x $at . $key . 'y' x 50 ] ]);
+    refused($r, 'keys', "a private key at $at", path => '/workspace/a');
+}
+
+my ($whole) = (upload([ [ '/workspace/a', "x\n$key" ] ]))[1];
+$up->mark;
+
+for my $split (1 .. 12) {
+    my $c = $t->connect;
+    my $n = length($whole) - 4 * $split - 10;
+    $c->write($c->build(POST => "$execd/files/upload", headers => [ $t->credential, $type,
+        'Content-Length: ' . length $whole ]) . substr $whole, 0, $n);
+    select undef, undef, undef, 0.01;
+    $c->write(substr $whole, $n);
+    is($c->response(method => 'POST')->status, 403, "a key in two packets, $split");
+}
+
+is(scalar($up->requests(qr/upload/)), 0, 'upstream saw none of them');
+
+($r, my $sent) = upload([ [ '/workspace/a', "token=$forge\n" ] ]);
+is($r->status, 200, 'a token passes');
+my ($token) = $up->requests(qr/upload/);
+is($token->{sha256}, sha256_hex($sent), 'byte for byte');
+$e = $t->record($r, sandbox => 's1');
+is($e->{result}{verdict}, 'observe', 'and is noticed');
+is($e->{result}{verdict_rule}, 'tokens', 'by its rule');
+($r) = upload([ [ '/workspace/a', "-----BEGIN PUBLIC KEY-----\nghp_\n" ] ]);
+is($t->record($r, sandbox => 's1')->{result}{verdict}, 'allow', 'what is none is not');
+
+$up->mark;
+$r = $t->post("$execd/files/replace", body => qq({"/workspace/a":{"old":"x","new":"\\u002d----$key"}}));
+refused($r, 'keys', 'a key put in place of other text', path => '/workspace/a');
+$r = $t->post("$execd/files/replace", body => qq({"/workspace/a":{"old":"$key","new":"x"}}));
+is($r->status, 200, 'one that is taken away passes');
+
 
 # C013 and the like: what cannot be read in one way is not judged
 
