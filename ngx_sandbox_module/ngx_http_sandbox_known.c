@@ -23,7 +23,7 @@ static ngx_uint_t ngx_http_sandbox_known_ask(ngx_http_request_t *r,
 static void ngx_http_sandbox_known_answer(void *data, ngx_uint_t status,
     ngx_str_t *body);
 static void ngx_http_sandbox_known_keep(ngx_http_request_t *r, sb_str_t id,
-    sb_buf_t *b);
+    sb_buf_t *b, ngx_uint_t made);
 
 
 ngx_int_t
@@ -158,7 +158,7 @@ ngx_http_sandbox_known_answer(void *data, ngx_uint_t status, ngx_str_t *body)
                                 ngx_http_sandbox_str(&ctx->known), &b)
            == SB_OK)
     {
-        ngx_http_sandbox_known_keep(r, ctx->route.sandbox, &b);
+        ngx_http_sandbox_known_keep(r, ctx->route.sandbox, &b, 0);
 
         ctx->known.data = ngx_pnalloc(r->pool, b.len);
         ctx->known.len = ctx->known.data ? b.len : 0;
@@ -190,8 +190,12 @@ ngx_http_sandbox_known_forget(ngx_http_sandbox_ctx_t *ctx)
 }
 
 
+/* What upstream tells later never takes the place of what the create request
+ * said meanwhile: that knows the mounts. */
+
 static void
-ngx_http_sandbox_known_keep(ngx_http_request_t *r, sb_str_t id, sb_buf_t *b)
+ngx_http_sandbox_known_keep(ngx_http_request_t *r, sb_str_t id, sb_buf_t *b,
+    ngx_uint_t made)
 {
     ngx_http_sandbox_zone_t       *zone;
     ngx_http_sandbox_main_conf_t  *mcf;
@@ -212,7 +216,7 @@ ngx_http_sandbox_known_keep(ngx_http_request_t *r, sb_str_t id, sb_buf_t *b)
         sn = ngx_http_sandbox_zone_create(zone, id);
     }
 
-    if (sn) {
+    if (sn && (made || sn->known == NULL || sn->known_stale)) {
         ngx_http_sandbox_zone_touch(zone, sn);
         ngx_http_sandbox_zone_know(zone, sn, sb_str(b->data, b->len));
     }
@@ -240,7 +244,7 @@ ngx_http_sandbox_known_made(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     if (sb_policy_known_made(ctx->facts->metadata, ctx->facts->volumes, &b)
         == SB_OK)
     {
-        ngx_http_sandbox_known_keep(r, id, &b);
+        ngx_http_sandbox_known_keep(r, id, &b, 1);
     }
 
     sb_buf_free(&b);

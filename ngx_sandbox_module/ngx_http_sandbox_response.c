@@ -571,6 +571,14 @@ ngx_http_sandbox_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     if (whole && !ctx->last) {
         ctx->last = 1;
         ngx_http_sandbox_whole(r, ctx);
+
+    } else if (ctx->answer && r->headers_out.content_length_n != -1
+               && ctx->bytes_out >= r->headers_out.content_length_n)
+    {
+        /* the client has all of it before we are told that it was the last:
+         * what it asks next may depend on it */
+
+        ngx_http_sandbox_whole(r, ctx);
     }
 
     if (ctx->rewrite) {
