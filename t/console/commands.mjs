@@ -194,6 +194,11 @@ await run({
     ok(await log(page).locator('[data-stream]').count() < 200, 'of many lines only those that are seen are drawn');
     ok(await detail(page).getByText(/earlier lines are not kept here/).isVisible(), 'and what is let go of is said');
 
+    await enter(page, 'printf "\\033[31mred\\033[0m and plain\\n"');
+    await log(page).getByText('red', { exact: true }).waitFor();
+    ok(await log(page).getByText('red', { exact: true }).evaluate((e) =>
+      getComputedStyle(e).color !== getComputedStyle(e.closest('pre')).color), 'colours are shown');
+
     await enter(page, 'printf "<img src=x onerror=alert(1)>\\033]52;c;ZXZpbA==\\007 \\342\\200\\256gnp.exe\\n"');
     await log(page).getByText('onerror=alert(1)', { exact: false }).waitFor();
     const said = await log(page).innerText();

@@ -1,9 +1,11 @@
-import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { ArrowDownToLine, WrapText } from 'lucide-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useTranslation } from 'react-i18next';
 import { cx } from '@/lib/cx';
 import { useStored } from '@/lib/stored';
+import { Colours } from '@/pages/timeline/ansi';
+import { draw } from '@/pages/timeline/output';
 import { Button } from '@/ui/button';
 import { PlainText } from '@/ui/plain-text';
 import type { Line } from './runs';
@@ -11,6 +13,13 @@ import type { Line } from './runs';
 const HEIGHT = 20;
 const NEAR = 24;
 const LONGEST = 20_000;
+
+function LogLine({ text, wrap }: { text: string; wrap: boolean }) {
+  const shown = text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;
+  const drawn = useMemo(() => draw(new Colours().read(shown)), [shown]);
+
+  return <PlainText bare wrap={wrap} className="overflow-visible! min-h-5" text={shown} drawn={drawn} />;
+}
 
 /** Lines as they come: the end is in view until one scrolls away from it. */
 export function Log({ lines, children, empty }: { lines: readonly Line[]; children?: ReactNode; empty: string }) {
@@ -69,9 +78,7 @@ export function Log({ lines, children, empty }: { lines: readonly Line[]; childr
                 style={{ transform: `translateY(${v.start}px)` }}
               >
                 {line.stream === 'stderr' && <span className="sr-only">stderr: </span>}
-                <PlainText bare wrap={wrap === 'on'} className="overflow-visible! min-h-5"
-                  text={line.text.length > LONGEST ? `${line.text.slice(0, LONGEST)} …` : line.text}
-                />
+                <LogLine text={line.text} wrap={wrap === 'on'} />
               </div>
             );
           })}

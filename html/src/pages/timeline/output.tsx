@@ -52,7 +52,8 @@ function texts(items: OutputPiece[]): Block[] {
   return out;
 }
 
-const draw = (spans: Span[]): ReactNode => spans.map((s, i) => (
+/** Spans as they are to look, with what would act as signs. */
+export const draw = (spans: Span[]): ReactNode => spans.map((s, i) => (
   s.look || s.style?.color || s.style?.backgroundColor
     ? <span key={i} className={s.look} style={s.style}><Marked text={s.text} /></span>
     : <Marked key={i} text={s.text} />
