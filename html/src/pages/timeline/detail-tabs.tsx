@@ -44,6 +44,7 @@ export function Members({ of, shown = {} }: {
   );
 }
 
+// the names of the file in the first two lines are said above
 const TINT: Record<string, string> = { '+': 'bg-good-tint', '-': 'bg-bad-tint', '@': 'bg-sunk text-dim' };
 
 /** What an operation changed in its files, as a unified difference. */
@@ -71,7 +72,7 @@ export function Diff({ operation: o }: { operation: OperationWhole }) {
       {isPending && <Skeleton className="p-3" />}
       {data !== undefined && (
         <div role="region" aria-label={t('tabs.diff')} tabIndex={0} className="overflow-x-auto py-2">
-          {data.split('\n').map((line, i) => (
+          {data.split('\n').filter((line, i) => i > 1 || !/^(?:---|\+\+\+) /.test(line)).map((line, i) => (
             <div key={i} className={`recorded flex whitespace-pre-wrap px-3 [overflow-wrap:anywhere] ${TINT[line[0] ?? ''] ?? ''}`}>
               <span aria-hidden className="w-4 shrink-0 select-none text-dim">{'+-'.includes(line[0] ?? ' ') ? line[0] : ''}</span>
               <span className="min-w-0">{harmless('+- '.includes(line[0] ?? '@') ? line.slice(1) : line) || ' '}</span>
