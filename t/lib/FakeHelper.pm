@@ -123,7 +123,7 @@ sub serve {
 sub take {
     my ($self, $c, $f) = @_;
 
-    my $type = $NAME{ $f->{type} };
+    my $type = $NAME{ $f->{type} } // '';
 
     if ($type eq 'HELLO') {
         $c->send(frame('WELCOME', 0, 0, LAST_SEQ => 0, MODE => 'provider'));
