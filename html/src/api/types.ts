@@ -151,7 +151,8 @@ export interface Verified {
 export interface Sandbox {
   id: string;
   name: string;
-  state: string;
+  /** null while upstream has not named it yet. */
+  state: string | null;
   image: string | null;
   created_at: string | null;
   expires_at: string | null;

@@ -3,6 +3,8 @@
 import 'i18next';
 import type commands from './en/commands.json';
 import type common from './en/common.json';
+import type create from './en/create.json';
+import type lifecycle from './en/lifecycle.json';
 import type locks from './en/locks.json';
 import type overview from './en/overview.json';
 import type policy from './en/policy.json';
@@ -17,6 +19,8 @@ declare module 'i18next' {
     resources: {
       commands: typeof commands;
       common: typeof common;
+      create: typeof create;
+      lifecycle: typeof lifecycle;
       locks: typeof locks;
       overview: typeof overview;
       policy: typeof policy;

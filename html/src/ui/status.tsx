@@ -52,8 +52,13 @@ const NAMED = ['running', 'paused', 'deleted', 'failed', 'pending', 'pausing', '
   'stopping'] as const;
 
 /** What a sandbox does, as upstream says it. */
-export function StateBadge({ state, className }: { state: string; className?: string }) {
+export function StateBadge({ state, className }: { state: string | null; className?: string }) {
   const { t } = useTranslation();
+
+  if (state === null) {
+    return null;
+  }
+
   const key = state.toLowerCase();
   const [Icon, tone] = STATES[key] ?? [CircleDashed, 'dim'];
   const named = NAMED.find((n) => n === key);

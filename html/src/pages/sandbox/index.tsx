@@ -12,6 +12,7 @@ import { Recorded } from '@/ui/plain-text';
 import { StateBadge } from '@/ui/status';
 import { LinkTabs } from '@/ui/tabs';
 import { SearchX } from 'lucide-react';
+import { SandboxActions } from './actions';
 
 /** The frame of a sandbox's pages: what it is, and its tabs. */
 export function Component() {
@@ -42,6 +43,7 @@ export function Component() {
           <Recorded text={id} className="truncate text-dim max-sm:max-w-40" />
           <CopyButton text={id} label={t('copyId')} />
         </span>
+        {sandbox && <SandboxActions sandbox={sandbox} />}
       </div>
       <LinkTabs label={t('tabs')} tabs={SANDBOX_TABS.map((tab) => ({ to: tab.to, label: common(tab.label) }))} />
       <Suspense fallback={<Skeleton className="p-4" />}><Outlet context={sandbox} /></Suspense>

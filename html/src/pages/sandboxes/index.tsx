@@ -1,30 +1,44 @@
-import { useDeferredValue, useRef } from 'react';
-import { useInfiniteQuery } from '@tanstack/react-query';
-import { Box, SearchX, TriangleAlert } from 'lucide-react';
+import { lazy, Suspense, useDeferredValue, useRef, useState } from 'react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Box, Plus, SearchX, TriangleAlert } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
+import { metadataQuery } from '@/api/lifecycle';
 import { sandboxesQuery } from '@/api/queries';
+import { useSession } from '@/api/session';
 import { useHotkeys } from '@/lib/hotkeys';
+import { pairs } from '@/lib/pairs';
 import { choice, defineSearch, text } from '@/lib/search';
 import { useTitle } from '@/lib/title';
 import { Button } from '@/ui/button';
 import { ConnectSnippet } from '@/ui/connect';
 import { Empty, Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
-import { SearchInput, Select } from '@/ui/field';
+import { Input, SearchInput, Select } from '@/ui/field';
 import { SandboxTable } from './table';
 
 const STATES = ['', 'Running', 'Paused', 'Pending', 'Failed', 'Deleted'] as const;
 
-const useSearch = defineSearch({ q: text(), state: choice(STATES) });
+const CreateDialog = lazy(() => import('@/pages/create'));
+
+const useSearch = defineSearch({ q: text(), state: choice(STATES), metadata: text() });
+
+/** What one answer may have: all that can be compared with upstream's. */
+const MOST = 1_000;
 
 export function Component() {
   const { t } = useTranslation('sandboxes');
-  const [{ q, state }, setSearch] = useSearch();
+  const { may } = useSession();
+  const [{ q, state, metadata }, setSearch] = useSearch();
+  const [creating, setCreating] = useState(false);
+  const [labels, setLabels] = useState(metadata);
   const field = useRef<HTMLInputElement>(null);
   const asked = useDeferredValue(q);
   const { data, error, refetch, fetchNextPage, hasNextPage, isFetchingNextPage } =
-    useInfiniteQuery(sandboxesQuery({ q: asked, state }));
-  const items = data?.pages.flatMap((p) => p.items);
+    useInfiniteQuery(sandboxesQuery({ q: asked, state, ...(metadata ? { limit: MOST } : {}) }));
+  const wanted = pairs(metadata.replace(/[\s,]+/g, '\n'));
+  const having = useQuery(metadataQuery(wanted.values));
+  const all = data?.pages.flatMap((p) => p.items);
+  const items = metadata === '' ? all : having.data && all?.filter((s) => having.data.has(s.id));
   const page = data?.pages.at(-1);
 
   useTitle(t('title'));
@@ -34,7 +48,7 @@ export function Component() {
     <div className="flex min-h-0 flex-col">
       <div className="flex flex-wrap items-center gap-2 px-4 py-3">
         <h1 className="mr-2 text-xl font-semibold">{t('title')}</h1>
-        <span className="flex-1 text-sm text-dim">{page && t('count', { count: page.total })}</span>
+        <span className="flex-1 text-sm text-dim">{page && t('count', { count: metadata && items ? items.length : page.total })}</span>
         <SearchInput ref={field} label={t('search')} value={q} className="w-72 max-md:order-1 max-md:w-full"
           onChange={(v) => setSearch({ q: v }, 'replace')}
         />
@@ -43,7 +57,18 @@ export function Component() {
         >
           {STATES.map((s) => <option key={s} value={s}>{t(s === '' ? 'states.all' : `states.${s}`)}</option>)}
         </Select>
+        <form className="max-md:w-full" onSubmit={(e) => { e.preventDefault(); setSearch({ metadata: labels.trim() }); }}>
+          <Input aria-label={t('metadata')} aria-invalid={wanted.wrong !== null || undefined} title={t('metadataHint')} placeholder="team=data"
+            autoComplete="off" className="md:w-44!" value={labels} onChange={(e) => setLabels(e.target.value)}
+            onBlur={() => { if (labels.trim() !== metadata) setSearch({ metadata: labels.trim() }); }}
+          />
+        </form>
+        {may('operator') && (
+          <Button look="primary" icon={<Plus size={15} aria-hidden />} onClick={() => setCreating(true)}>{t('new')}</Button>
+        )}
       </div>
+      {wanted.wrong !== null && <p role="alert" className="px-4 pb-3 text-sm text-bad">{t('metadataHint')}</p>}
+      <Suspense>{creating && <CreateDialog onClose={() => setCreating(false)} />}</Suspense>
 
       {page && (page.upstream === 'unreachable' || page.upstream === 'partial') && (
         <p role="alert" className="mx-4 mb-3 flex items-center gap-2 rounded-md border border-warn bg-warn-tint px-3 py-2 text-sm">
@@ -51,10 +76,11 @@ export function Component() {
         </p>
       )}
       {error && !items && <div className="px-4"><ErrorNote error={error} onRetry={() => void refetch()} /></div>}
-      {!items && !error && <Skeleton lines={8} className="px-4" />}
-      {items?.length === 0 && (q || state ? (
+      {having.error && <div className="px-4"><ErrorNote error={having.error} onRetry={() => void having.refetch()} /></div>}
+      {!items && !error && !having.error && wanted.wrong === null && <Skeleton lines={8} className="px-4" />}
+      {items?.length === 0 && (q || state || metadata ? (
         <Empty icon={SearchX} title={t('noMatch')}>
-          <div><Button onClick={() => setSearch({ q: '', state: '' })}>{t('clearFilters')}</Button></div>
+          <div><Button onClick={() => { setLabels(''); setSearch({ q: '', state: '', metadata: '' }); }}>{t('clearFilters')}</Button></div>
         </Empty>
       ) : (
         <Empty icon={Box} title={t('empty')}>

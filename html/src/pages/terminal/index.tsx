@@ -192,7 +192,7 @@ export function Component() {
     return <Skeleton className="p-4" />;
   }
 
-  if (NOT_RUNNING.includes(sandbox.state.toLowerCase())) {
+  if (NOT_RUNNING.includes(sandbox.state?.toLowerCase() ?? '')) {
     return <Empty icon={Pause} title={t('notRunning')}><p>{t('notRunningHint')}</p></Empty>;
   }
 

@@ -1,0 +1,217 @@
+import {
+  facts, is, ok, open, overflow, run, serious, settled, shot, signIn, url, WIDTHS,
+} from './lib/browser.mjs';
+
+const dialog = (page) => page.getByRole('dialog');
+const said = (page, text) => page.getByRole('status').getByText(text).first().waitFor({ timeout: 30_000 });
+
+async function at(browser, where, options) {
+  const page = await open(browser, options);
+
+  await page.goto(url + where);
+  await signIn(page);
+  await settled(page);
+  return page;
+}
+
+const more = async (page, item) => {
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('menuitem', { name: item }).click();
+};
+
+await run({
+  'created': async (browser) => {
+    const page = await at(browser, 'sandboxes');
+
+    await page.getByRole('button', { name: 'New sandbox' }).click();
+    await dialog(page).getByLabel('Name', { exact: true }).waitFor();
+    await dialog(page).getByRole('button', { name: 'Create' }).click();
+    await dialog(page).getByText('Name an image, such as python:3.11.').waitFor();
+    ok(true, 'what lacks is said');
+
+    await dialog(page).getByLabel('Name', { exact: true }).fill('made by hand');
+    await dialog(page).getByText(/Up to 63 letters/).waitFor();
+    ok(true, 'so is a name that is none');
+    await dialog(page).getByLabel('Name', { exact: true }).fill('made-by-hand');
+    await dialog(page).getByLabel('Image', { exact: true }).fill('python:3.11');
+    await dialog(page).getByLabel('Environment').fill('GREETING=hello there');
+    await dialog(page).getByLabel('Metadata').fill('team=data\nstage=try');
+    await dialog(page).getByLabel('Lives for, minutes').fill('30');
+
+    let sent = null;
+    page.on('request', (r) => {
+      if (r.method() === 'POST' && r.url().endsWith('/v1/sandboxes')) sent = r.postDataJSON();
+    });
+    await dialog(page).getByRole('button', { name: 'Create' }).click();
+    await page.waitForURL(/\/sandboxes\/[0-9a-f-]{36}\/history/, { timeout: 30_000 });
+    is(sent, {
+      image: { uri: 'python:3.11' }, entrypoint: ['tail', '-f', '/dev/null'], env: { GREETING: 'hello there' },
+      resourceLimits: { cpu: '500m', memory: '512Mi' }, timeout: 1800,
+      metadata: { team: 'data', stage: 'try', 'agent_sandbox.name': 'made-by-hand' },
+    }, 'it is asked for as the fields say');
+    await page.getByRole('heading', { name: 'made-by-hand' }).waitFor();
+    ok(true, 'and is there, by its name');
+
+    await page.goto(`${url}sandboxes`);
+    await page.getByLabel('Filter by metadata').fill('team=data stage=try');
+    await page.getByLabel('Filter by metadata').press('Enter');
+    await page.getByText('1 sandbox', { exact: true }).waitFor();
+    is(await page.getByRole('row').filter({ hasText: 'made-by-hand' }).count(), 1, 'metadata find it');
+    is(await page.getByRole('row').filter({ hasText: 'report-builder' }).count(), 0, 'and no other');
+    ok(page.url().includes('metadata=team'), 'which stands in the address');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'network': async (browser) => {
+    const page = await at(browser, 'sandboxes');
+    let sent = null;
+
+    await page.route('**/v1/sandboxes', (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      sent = route.request().postDataJSON();
+      return route.fulfill({ status: 400, json: { code: 'SANDBOX::INVALID_PARAMETER', message: 'not here' } });
+    });
+    await page.getByRole('button', { name: 'New sandbox' }).click();
+    await dialog(page).getByLabel('Image', { exact: true }).fill('python:3.11');
+    await dialog(page).getByLabel('Network').selectOption('deny');
+    await dialog(page).getByLabel('Allowed', { exact: true }).fill('pypi.org\n*.example.com');
+    await dialog(page).getByRole('button', { name: 'Create' }).click();
+    await dialog(page).getByText(/not here/).waitFor();
+    is(sent.networkPolicy, { defaultAction: 'deny', egress: [
+      { action: 'allow', target: 'pypi.org' }, { action: 'allow', target: '*.example.com' }] }, 'a network policy goes along');
+    ok(await dialog(page).getByLabel('Image', { exact: true }).isVisible(), 'a refusal is told, and nothing typed is lost');
+    await page.context().close();
+  },
+
+  'paused, resumed, renewed': async (browser) => {
+    const page = await at(browser, `sandboxes/${facts.other}/overview`);
+
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await said(page, 'The sandbox is paused.');
+    await page.getByText('Paused', { exact: true }).first().waitFor();
+    ok(true, 'paused, and seen to be');
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await said(page, 'The sandbox runs again.');
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
+    ok(true, 'resumed');
+
+    await page.getByRole('button', { name: 'Renew' }).click();
+    await page.getByRole('menuitem').nth(1).click();
+    await said(page, /The sandbox lives until/);
+    await page.getByText(/in (?:7|8) hr\./).first().waitFor();
+    ok(true, 'renewed, and the page says until when');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'snapshot and back': async (browser) => {
+    const page = await at(browser, `sandboxes/${facts.sandbox}/overview`);
+
+    await more(page, 'Snapshots');
+    await dialog(page).getByText('There are no snapshots of this sandbox yet.').waitFor();
+    await dialog(page).getByLabel('Name of the snapshot (optional)').fill('before the change');
+    await dialog(page).getByRole('button', { name: 'Take' }).click();
+    await dialog(page).getByText('Ready', { exact: true }).waitFor({ timeout: 30_000 });
+    ok(await dialog(page).getByText('before the change').isVisible(), 'a snapshot is made, and seen to be ready');
+    await shot(page, 'snapshots');
+
+    await dialog(page).getByRole('button', { name: 'Roll back' }).click();
+    await dialog(page).getByText(/data-cleaning-7 is paused once it runs/).waitFor();
+    is(await dialog(page).getByLabel('Name', { exact: true }).inputValue(), 'data-cleaning-7', 'going back keeps the name');
+    await shot(page, 'back');
+    await dialog(page).getByRole('button', { name: 'Create' }).click();
+    await page.waitForURL((u) => /\/sandboxes\/[0-9a-f-]{36}\/history/.test(u.href) && !u.href.includes(facts.sandbox), { timeout: 30_000 });
+    ok(true, 'and leads to the new sandbox');
+
+    await page.goto(`${url}sandboxes/${facts.sandbox}/overview`);
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    ok(true, 'the old one is paused');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'a port': async (browser) => {
+    const page = await at(browser, `sandboxes/${facts.other}/overview`);
+
+    await more(page, 'Open a port');
+    await dialog(page).getByLabel('Port').fill('70000');
+    await dialog(page).getByText('A number from 1 to 65535.').waitFor();
+    await dialog(page).getByLabel('Port').fill('8123');
+
+    const [request] = await Promise.all([
+      page.context().waitForEvent('request', (r) => r.isNavigationRequest() && !r.url().startsWith(url)),
+      dialog(page).getByRole('button', { name: 'Open', exact: true }).click(),
+    ]);
+    ok(new URL(request.url()).origin !== new URL(url).origin, 'a port opens in a tab, at an origin of its own', request.url());
+    await dialog(page).waitFor({ state: 'hidden' });
+    is(page.url().includes(facts.other), true, 'the page stays');
+
+    await more(page, 'Open a port');
+    await dialog(page).getByLabel('Port').fill('44772');
+    await dialog(page).getByRole('button', { name: 'Open', exact: true }).click();
+    await dialog(page).getByRole('alert').waitFor();
+    ok(true, 'execd is no such port, which is told');
+    await page.context().close();
+  },
+
+  'looks': async (browser) => {
+    for (const language of ['en', 'zh-CN']) {
+      const page = await at(browser, 'sandboxes', { language });
+
+      await page.getByRole('button', { name: /^(New sandbox|新建沙箱)$/ }).click();
+      await dialog(page).waitFor();
+      await settled(page);
+
+      for (const width of Object.keys(WIDTHS).map(Number)) {
+        await page.setViewportSize({ width, height: WIDTHS[width] });
+        for (const theme of ['light', 'dark']) {
+          await page.emulateMedia({ colorScheme: theme });
+          await page.waitForTimeout(30);
+          await shot(page, `create-${theme}-${language}-${width}`);
+          if (language === 'en' && width !== 1024) {
+            is(await serious(page), [], `${theme} ${width}: axe finds nothing serious`);
+          }
+        }
+        ok(await overflow(page) <= 0, `${language} ${width}: as wide as the window`);
+      }
+      await page.context().close();
+    }
+  },
+
+  'a viewer only looks': async (browser) => {
+    const page = await open(browser);
+
+    await page.route('**/api/v1/session', async (route) => {
+      const answer = await route.fetch();
+      const body = await answer.json();
+      await route.fulfill({ response: answer, json: body.role ? { ...body, role: 'viewer' } : body });
+    });
+    await page.goto(`${url}sandboxes`);
+    await signIn(page);
+    await page.getByRole('link', { name: 'report-builder' }).waitFor();
+    is(await page.getByRole('button', { name: 'New sandbox' }).count(), 0, 'a viewer is not offered to make one');
+    await page.getByRole('link', { name: 'report-builder' }).click();
+    await page.getByRole('heading', { name: 'report-builder' }).waitFor();
+    is(await page.getByRole('button', { name: /^(Pause|Renew|More actions)$/ }).count(), 0, 'nor to change one');
+    await page.context().close();
+  },
+
+  'deleted, by name': async (browser) => {
+    const page = await at(browser, `sandboxes/${facts.other}/overview`);
+
+    await more(page, 'Delete');
+    ok(await dialog(page).getByRole('button', { name: 'Delete' }).isDisabled(), 'deleting asks for the name');
+    await dialog(page).getByLabel(/report-builder/).fill('report-builder');
+    await shot(page, 'delete');
+    await dialog(page).getByRole('button', { name: 'Delete' }).click();
+    await said(page, 'The sandbox is deleted; its history stays.');
+    await page.getByText('Deleted', { exact: true }).first().waitFor();
+    is(await page.getByRole('button', { name: 'More actions' }).count(), 0, 'then there is nothing to do with it');
+    await page.getByRole('link', { name: 'History', exact: true }).last().click();
+    await page.getByText('sandbox.delete').first().waitFor();
+    ok(true, 'but to read its history');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+});
