@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import type { Plugin } from 'vite';
 
-const LICENCE = /^(?:licen[cs]e|copying|notice)(?:[.-].*)?$/i;
+const LICENCE = /^(?:licen[cs]e|copying|notice|thirdpartynotices)(?:[.-].*)?$/i;
 
 function packageOf(id: string): string | undefined {
   const file = id.split('?')[0]!.replace(/^\0/, '');

@@ -24,6 +24,7 @@ export const AREAS: readonly Area[] = [
 /** Tabs of a sandbox: addresses below sandboxes/{id}/. */
 export const SANDBOX_TABS: readonly { to: string; label: ParseKeys<'common'> }[] = [
   { to: 'history', label: 'tab.history' },
+  { to: 'files', label: 'tab.files' },
   { to: 'commands', label: 'tab.commands' },
   { to: 'terminal', label: 'tab.terminal' },
   { to: 'locks', label: 'tab.locks' },

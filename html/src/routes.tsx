@@ -25,6 +25,7 @@ export const makeRouter = () => createBrowserRouter([
                 children: [
                   { index: true, element: <Navigate to="history" replace /> },
                   { path: 'history', lazy: () => import('@/pages/timeline') },
+                  { path: 'files', lazy: () => import('@/pages/files') },
                   { path: 'commands', lazy: () => import('@/pages/commands') },
                   { path: 'terminal', lazy: () => import('@/pages/terminal') },
                   { path: 'locks', lazy: () => import('@/pages/locks') },

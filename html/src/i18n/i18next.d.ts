@@ -4,6 +4,7 @@ import 'i18next';
 import type commands from './en/commands.json';
 import type common from './en/common.json';
 import type create from './en/create.json';
+import type files from './en/files.json';
 import type lifecycle from './en/lifecycle.json';
 import type locks from './en/locks.json';
 import type overview from './en/overview.json';
@@ -20,6 +21,7 @@ declare module 'i18next' {
       commands: typeof commands;
       common: typeof common;
       create: typeof create;
+      files: typeof files;
       lifecycle: typeof lifecycle;
       locks: typeof locks;
       overview: typeof overview;

@@ -2,13 +2,33 @@ import { CircleAlert } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import type { TFunction } from 'i18next';
 import { ApiError } from '@/api/errors';
+import { duration } from '@/lib/format';
 import { Button } from './button';
+import { harmless } from './plain-text';
 
 const KNOWN = [
   'GATEWAY_RECORDER_UNAVAILABLE', 'GATEWAY_OVERLOADED', 'GATEWAY_FORBIDDEN', 'GATEWAY_POLICY_DENIED',
   'GATEWAY_LOCK_TIMEOUT', 'GATEWAY_UPSTREAM_UNAVAILABLE', 'GATEWAY_UNAUTHENTICATED', 'GATEWAY_NOT_FOUND',
   'GATEWAY_BUSY', 'GATEWAY_PRECONDITION_FAILED', 'GATEWAY_LIMIT_EXCEEDED', 'GATEWAY_WRONG_HOST', 'NETWORK',
+  'FILE_NOT_FOUND', 'PATH_EXPANDS', 'RUNTIME_ERROR',
 ] as const;
+
+const told = (v: unknown): string | null => (typeof v === 'string' && v !== '' ? harmless(v) : null);
+
+/** Refusals say who or what is in the way, and where. */
+function refusal(t: TFunction, { code, details }: ApiError): string | null {
+  if (code === 'GATEWAY_POLICY_DENIED' && told(details.rule) && told(details.path)) {
+    return t('errors.denied', { rule: told(details.rule), path: told(details.path), line: details.line });
+  }
+
+  const holder = (details.holder ?? {}) as Record<string, unknown>;
+
+  if (code === 'GATEWAY_LOCK_TIMEOUT' && told(details.key) && told(holder.actor)) {
+    return t('errors.locked', { actor: told(holder.actor), path: told(details.key), waited: duration(Number(details.waited_ms)) });
+  }
+
+  return null;
+}
 
 /** What went wrong and what to do, in a sentence of the reader's language. */
 export function errorText(t: TFunction, e: unknown): { text: string; detail: string | null } {
@@ -21,7 +41,7 @@ export function errorText(t: TFunction, e: unknown): { text: string; detail: str
     .filter(Boolean).join(' · ');
 
   return {
-    text: code ? t(`errors.${code}`) : t('errors.status', { status: e.status }),
+    text: refusal(t, e) ?? (code ? t(`errors.${code}`) : t('errors.status', { status: e.status })),
     detail: said || null,
   };
 }

@@ -59,9 +59,12 @@ export async function open(browser, { width = 1440, theme = 'light', language = 
   page.on('request', (r) => {
     const u = new URL(r.url());
 
+    if (['data:', 'blob:', 'about:'].includes(u.protocol)) {
+      return;
+    }
     if (u.origin === ours) {
       seen.calls.push(`${r.method()} ${u.pathname}`);
-    } else if (!['data:', 'blob:', 'about:'].includes(u.protocol)) {
+    } else {
       seen.foreign.push(r.url());
     }
   });

@@ -1,0 +1,480 @@
+import { readFileSync } from 'node:fs';
+import {
+  facts, is, ok, open, overflow, run, serious, settled, shot, signIn, token, url, WIDTHS,
+} from './lib/browser.mjs';
+
+const at = (path, more = '') => `${url}sandboxes/${facts.sandbox}/files${path ? `?path=${encodeURIComponent(path)}` : ''}${more}`;
+const execd = (route, o = {}) => fetch(new URL(`../v1/sandboxes/${facts.sandbox}/proxy/44772/${route}`, url), {
+  ...o, headers: { 'OPEN-SANDBOX-API-KEY': token, 'X-Actor-Id': 'etl-bot', ...o.headers },
+});
+
+/** What stands in a file of the sandbox; null when there is none. */
+const stored = async (path) => {
+  const r = await execd(`files/download?path=${encodeURIComponent(path)}`);
+  return r.ok ? r.text() : null;
+};
+
+/** Somebody else writes a file. */
+const write = async (path, text) => {
+  const form = new FormData();
+
+  form.append('metadata', new Blob([JSON.stringify({ path })]), 'metadata');
+  form.append('file', new Blob([text]), 'file');
+  const r = await execd('files/upload', { method: 'POST', body: form });
+  if (!r.ok) {
+    throw new Error(`${path}: ${r.status} ${await r.text()}`);
+  }
+};
+
+const row = (page, name) => page.getByRole('treeitem', { name, exact: false });
+const lines = (page) => page.locator('.monaco-editor .view-lines').last();
+const text = async (page) => (await lines(page).innerText()).replaceAll('\u00a0', ' ');
+const dialog = (page) => page.getByRole('dialog');
+const until = async (f, ms = 8_000) => {
+  for (const end = Date.now() + ms; Date.now() < end; await new Promise((d) => setTimeout(d, 60))) {
+    if (await f()) {
+      return true;
+    }
+  }
+  return false;
+};
+
+/** A page of Files, signed in. */
+const files = async (browser, path = '', o = {}) => {
+  const page = await open(browser, o);
+
+  page.setDefaultTimeout(15_000);
+
+  await page.goto(at(path));
+  await signIn(page);
+  await settled(page);
+  return page;
+};
+
+const shown = (page, some) => until(async () => (await text(page).catch(() => '')).includes(some));
+
+/** The text of the editor gives way to another one. */
+const type = async (page, what) => {
+  await lines(page).click();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.insertText(what);
+};
+
+/** Drops files on an element, as a hand does. */
+const drop = async (page, target, all) => {
+  const data = await page.evaluateHandle((list) => {
+    const d = new DataTransfer();
+    list.forEach(([name, body]) => d.items.add(new File([body], name)));
+    return d;
+  }, all);
+
+  await target.dispatchEvent('dragover', { dataTransfer: data });
+  await target.dispatchEvent('drop', { dataTransfer: data });
+};
+
+const well = async (page, name, but = () => false) => {
+  is(page.seen.errors.filter((e) => !but(e)), [], `${name}: no error in the browser's console`);
+  is(page.seen.foreign, [], `${name}: no host but ours`);
+  is(page.seen.calls.filter((c) => !/^(?:GET \/console\/|[A-Z]+ \/console\/api\/v1\/|[A-Z]+ \/v1\/sandboxes\/[^/]+\/proxy\/44772\/(?:files|directories)\b)/.test(c)),
+    [], `${name}: only the console's API and OpenSandbox's files`);
+  await page.context().close();
+};
+
+const parts = {
+  'open, edit, save': async (browser) => {
+    const page = await files(browser);
+
+    ok(!page.seen.calls.some((c) => /monaco|editor\.api/.test(c)), 'the tree comes without the editor');
+    await row(page, 'src').click();
+    await row(page, 'clean.py').click();
+    ok(await shown(page, 'def clean(rows, least=0)'), 'a file opens in the editor');
+    ok(/path=%2Fworkspace%2Fsrc%2Fclean\.py/.test(page.url()), 'and has an address');
+    ok(await until(async () => await page.locator('.view-lines [class*="mtk"]').evaluateAll((all) => new Set(all.map((e) => e.className)).size) > 3),
+      'its words are coloured by its language');
+
+    await page.goto(at('/workspace/run.sh'));
+    await shown(page, 'echo run');
+    await type(page, '#!/bin/sh\necho edited\n');
+    await page.getByText('Not saved').first().waitFor();
+    await page.keyboard.press('Control+s');
+    await page.getByText('run.sh is saved').waitFor();
+    is(await stored('/workspace/run.sh'), '#!/bin/sh\necho edited\n', 'what is saved is in the sandbox');
+    is((await (await execd('files/info?path=/workspace/run.sh')).json())['/workspace/run.sh'].mode, 750, 'with the mode that it had');
+    await page.reload();
+    ok(await shown(page, 'echo edited'), 'and is there again after a reload');
+
+    await type(page, 'lost?');
+    await page.getByText('Not saved').first().waitFor();
+    await row(page, 'notes.txt').click();
+    await page.getByRole('dialog', { name: /run\.sh is not saved/ }).waitFor();
+    await shot(page, 'guard');
+    await page.getByRole('button', { name: 'Stay' }).click();
+    ok(await shown(page, 'lost?'), 'who goes elsewhere is asked, and may stay');
+    await page.getByRole('link', { name: 'Overview', exact: true }).first().click();
+    await page.getByRole('button', { name: 'Discard' }).click();
+    await page.waitForURL((u) => !u.pathname.endsWith('/files'));
+    is(await stored('/workspace/run.sh'), '#!/bin/sh\necho edited\n', 'or discard the edits');
+    await well(page, 'edit');
+  },
+
+  'it changes as files change': async (browser) => {
+    const page = await files(browser, '/workspace/notes.txt');
+
+    await shown(page, 'two');
+    await page.waitForTimeout(800);
+    await write('/workspace/appeared.txt', 'x');
+    await row(page, 'appeared.txt').waitFor();
+    ok(true, 'what an agent makes appears by itself');
+    await execd('command', { method: 'POST', body: JSON.stringify({ command: 'rm /workspace/appeared.txt; echo made > /workspace/by-command.txt' }) }).then((r) => r.text());
+    await row(page, 'by-command.txt').waitFor();
+    await row(page, 'appeared.txt').waitFor({ state: 'detached' });
+    ok(true, 'what a command makes or takes away too');
+    await write('/workspace/notes.txt', 'one\nthree\n');
+    ok(await shown(page, 'three'), 'an open file shows what was written');
+    await well(page, 'live');
+  },
+
+  'somebody else wrote it': async (browser) => {
+    const page = await files(browser, '/workspace/notes.txt');
+    const other = async (theirs, mine) => {
+      await write('/workspace/notes.txt', 'base\n');
+      ok(await shown(page, 'base'), 'the file is open');
+      await page.waitForTimeout(300);
+      await type(page, mine);
+      await write('/workspace/notes.txt', theirs);
+      await page.getByText('Somebody else has changed this file').waitFor();
+      await page.getByRole('button', { name: 'Save', exact: true }).click();
+      await page.getByRole('dialog', { name: /notes\.txt has changed/ }).waitFor();
+    };
+
+    await page.waitForTimeout(800);
+    await other('theirs 1\n', 'mine 1\n');
+    await dialog(page).getByText('etl-bot', { exact: false }).waitFor();
+    ok(true, 'it is said who wrote it');
+    is(await stored('/workspace/notes.txt'), 'theirs 1\n', 'nothing is written over before a choice');
+    await dialog(page).locator('.monaco-diff-editor .line-insert, .monaco-diff-editor .char-insert').first().waitFor();
+    await shot(page, 'conflict');
+    is(await serious(page), [], 'the choice: axe finds nothing serious');
+    await dialog(page).getByRole('button', { name: 'Take theirs' }).click();
+    ok(await shown(page, 'theirs 1'), 'theirs: the editor has it');
+
+    await other('theirs 2\n', 'mine 2\n');
+    await dialog(page).getByRole('button', { name: 'Save mine' }).click();
+    ok(await until(async () => await stored('/workspace/notes.txt') === 'mine 2\n'), 'mine: it is stored');
+    await dialog(page).waitFor({ state: 'detached' });
+
+    await other('theirs 3\n', 'mine 3\n');
+    await dialog(page).getByRole('button', { name: 'Merge by hand' }).click();
+    await dialog(page).locator('.editor.modified .view-lines').click();
+    await page.keyboard.press('Control+End');
+    await page.keyboard.insertText('and theirs 3\n');
+    await shot(page, 'merge');
+    await dialog(page).getByRole('button', { name: 'Save the merged text' }).click();
+    ok(await until(async () => await stored('/workspace/notes.txt') === 'mine 3\nand theirs 3\n'), 'both: what was merged by hand is stored');
+    await dialog(page).waitFor({ state: 'detached' });
+    await well(page, 'conflict');
+  },
+
+  'new, rename, move, delete': async (browser) => {
+    const page = await files(browser);
+
+    await page.getByRole('button', { name: 'New folder' }).first().click();
+    await dialog(page).getByLabel('Name').fill('made/here');
+    await dialog(page).getByRole('button', { name: 'Create' }).click();
+    await row(page, 'here').waitFor();
+    ok(true, 'a folder in a folder is made at once');
+    await page.getByRole('button', { name: 'New file' }).first().click();
+    await dialog(page).getByLabel('Name').fill('a.py');
+    await dialog(page).getByRole('button', { name: 'Create' }).click();
+    await page.waitForURL(/made%2Fhere%2Fa\.py/);
+    await lines(page).waitFor();
+    is(await stored('/workspace/made/here/a.py'), '', 'a new file is made and opens');
+
+    await row(page, 'a.py').hover();
+    await row(page, 'a.py').getByRole('button', { name: /Actions/ }).click();
+    await page.getByRole('menuitem', { name: 'Rename' }).click();
+    await dialog(page).getByLabel('Name').fill('b.py');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/made%2Fhere%2Fb\.py/);
+    is([await stored('/workspace/made/here/a.py'), await stored('/workspace/made/here/b.py')], [null, ''], 'a file is renamed, and stays open');
+
+    await row(page, 'b.py').hover();
+    await row(page, 'b.py').getByRole('button', { name: /Actions/ }).click();
+    await page.getByRole('menuitem', { name: 'Move' }).click();
+    await dialog(page).getByLabel('Path').fill('/workspace/notes.txt');
+    await page.keyboard.press('Enter');
+    await dialog(page).getByText('There is something at /workspace/notes.txt already').waitFor();
+    ok(true, 'what is taken is said before anything is moved');
+    await dialog(page).getByLabel('Path').fill('/workspace/moved.py');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/%2Fworkspace%2Fmoved\.py/);
+    is(await stored('/workspace/moved.py'), '', 'and it is moved');
+
+    await page.getByRole('tree').focus();
+    await page.keyboard.press('Delete');
+    await page.getByRole('dialog', { name: 'Delete moved.py?' }).waitFor();
+    is(await stored('/workspace/moved.py'), '', 'deleting asks first');
+    await dialog(page).getByRole('button', { name: 'Delete' }).click();
+    await row(page, 'moved.py').waitFor({ state: 'detached' });
+    is(await stored('/workspace/moved.py'), null, 'then does it');
+
+    await row(page, 'old').click();
+    await row(page, 'report.csv').waitFor();
+    await page.getByRole('region', { name: 'Folder' }).getByRole('button', { name: /Actions/ }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    ok(await dialog(page).getByRole('button', { name: 'Delete' }).isDisabled(), 'a folder goes only when its name is typed');
+    await shot(page, 'delete');
+    await dialog(page).getByRole('textbox').fill('old');
+    await dialog(page).getByRole('button', { name: 'Delete' }).click();
+    await row(page, 'report.csv').waitFor({ state: 'detached' });
+    is(await stored('/workspace/old/report.csv'), null, 'with all that is in it');
+    await well(page, 'entries', (e) => /404/.test(e) && /directories\/list/.test(e));
+  },
+
+  'refused, and why': async (browser) => {
+    const page = await files(browser);
+
+    await page.getByRole('button', { name: 'New file' }).first().click();
+    await dialog(page).getByLabel('Name').fill('.env');
+    await dialog(page).getByRole('button', { name: 'Create' }).click();
+    const said = await dialog(page).getByRole('alert').innerText();
+    ok(/The rule “\w+” \(line \d+\) does not allow this for \/workspace\/\.env/.test(said), 'a rule that refuses is named, with the path', said);
+    await shot(page, 'refused');
+    await page.keyboard.press('Escape');
+
+    await page.goto(at('/workspace/config.json'));
+    await shown(page, 'least');
+    await page.route('**/files/upload', (r) => r.fulfill({ status: 423, contentType: 'application/json', body: JSON.stringify({
+      code: 'GATEWAY_LOCK_TIMEOUT', message: 'A path that this operation needs was not free in time.',
+      details: { key: '/workspace', mode: 'write', holder: { id: 'x', actor: 'build-bot' }, waited_ms: 20_000 },
+    }) }), { times: 1 });
+    await type(page, '{}\n');
+    await page.keyboard.press('Control+s');
+    await page.getByText('build-bot is working on /workspace. This waited 20s').waitFor();
+    ok(true, 'a lock that was not free: who holds it and what to do');
+
+    const asked = page.waitForRequest('**/files/upload');
+    await page.keyboard.press('Control+s');
+    ok(/^sha256:[0-9a-f]{64}$/.test((await asked).headers()['if-match']), 'what is saved says what it replaces');
+    await page.getByText('config.json is saved').waitFor();
+
+    // nobody tells this page what happens: the gateway has to
+    await page.route('**/live?**', (r) => r.abort());
+    await page.goto(at('/workspace/config.json'));
+    await shown(page, '{}');
+    await type(page, '{"mine": 1}');
+    await write('/workspace/config.json', '{"theirs": 1}');
+    await page.keyboard.press('Control+s');
+    await page.getByRole('dialog', { name: /config\.json has changed/ }).waitFor();
+    is(await stored('/workspace/config.json'), '{"theirs": 1}', 'the gateway refuses to write over what it is not, and one is asked');
+    await dialog(page).getByRole('button', { name: 'Take theirs' }).click();
+    ok(await shown(page, 'theirs'), 'with what stands there now');
+    await well(page, 'refused', (e) => /40[34]|412|423|live\?/.test(e));
+  },
+
+  'a lock is seen': async (browser) => {
+    const lease = await fetch(new URL(`api/v1/sandboxes/${facts.sandbox}/leases`, url), {
+      method: 'POST', headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json', 'X-Actor-Id': 'build-bot' },
+      body: JSON.stringify({ keys: [{ path: '/workspace/src', mode: 'write' }], ttl_ms: 60_000 }),
+    });
+
+    is(lease.status, 201, 'somebody holds a folder');
+    const page = await files(browser, '/workspace/README.md');
+
+    await shown(page, 'Orders');
+    is(await page.getByText('is working on this').count(), 0, 'a file beside it has no notice');
+    await row(page, 'src').click();
+    await row(page, 'clean.py').click();
+    await page.getByText('is working on this (lease').waitFor();
+    ok(true, 'one in it says who works on it, while it waits');
+    await shot(page, 'locked');
+    await fetch(new URL(`api/v1/sandboxes/${facts.sandbox}/leases/${(await lease.json()).id}`, url), {
+      method: 'DELETE', headers: { Authorization: `Bearer ${token}` } });
+    await well(page, 'lock');
+  },
+
+  'upload by drop': async (browser) => {
+    const page = await files(browser);
+
+    await drop(page, row(page, 'empty'), [['one.txt', '1\n'], ['two.txt', '22\n']]);
+    await page.getByRole('dialog', { name: 'Upload 2 files' }).waitFor();
+    is(await dialog(page).getByLabel('Into the folder').inputValue(), '/workspace/empty', 'files go to the folder that they are dropped on');
+    await dialog(page).getByLabel('Into the folder').fill('/workspace/inbox');
+    await dialog(page).getByRole('button', { name: 'Upload' }).click();
+    await row(page, 'inbox').waitFor();
+    is([await stored('/workspace/inbox/one.txt'), await stored('/workspace/inbox/two.txt')], ['1\n', '22\n'], 'or to another one');
+
+    await page.goto(at('/workspace/inbox'));
+    await settled(page);
+    await drop(page, page.getByRole('region', { name: 'Folder' }), [['one.txt', 'other\n'], ['three.txt', '333\n']]);
+    await dialog(page).getByText('replaces').waitFor();
+    await shot(page, 'upload');
+    is(await serious(page), [], 'upload: axe finds nothing serious');
+    await dialog(page).getByLabel('1 file is there already').selectOption('skip');
+    await dialog(page).getByRole('button', { name: 'Upload' }).click();
+    await dialog(page).waitFor({ state: 'detached' });
+    is([await stored('/workspace/inbox/one.txt'), await stored('/workspace/inbox/three.txt')], ['1\n', '333\n'], 'what is there already may stay');
+
+    await drop(page, page.getByRole('region', { name: 'Folder' }), [['.env', 'x'], ['four.txt', '4']]);
+    await dialog(page).getByRole('button', { name: 'Upload' }).click();
+    await dialog(page).getByText(/The rule “\w+”/).waitFor();
+    is(await stored('/workspace/inbox/four.txt'), '4', 'one that is refused says why, and stops no other');
+    await shot(page, 'upload-refused');
+    await well(page, 'upload', (e) => /40[34]/.test(e));
+  },
+
+  'download': async (browser) => {
+    const page = await files(browser, '/workspace/data.bin');
+    const got = async (f) => {
+      const [d] = await Promise.all([page.waitForEvent('download'), f()]);
+      return [d.suggestedFilename(), readFileSync(await d.path())];
+    };
+
+    const [name, bytes] = await got(() => page.getByRole('button', { name: 'Download' }).click());
+    is([name, [...bytes]], ['data.bin', [...Array(256).keys()]], 'a file comes as it is');
+
+    await page.goto(at('/workspace/odd'));
+    await settled(page);
+    await page.getByRole('region', { name: 'Folder' }).getByRole('button', { name: /Actions/ }).click();
+    await page.getByRole('menuitem', { name: 'Download as zip' }).click();
+    await dialog(page).getByText('3 items').waitFor();
+    await shot(page, 'zip');
+    const [zipName, zip] = await got(() => dialog(page).getByRole('button', { name: 'Download' }).click());
+    is(zipName, 'odd.zip', 'a folder as a zip');
+    ok(zip.includes('gnp.exe') && !zip.includes('slash'), 'of what could be read');
+    await dialog(page).getByText('1 file could not be read').waitFor();
+    ok(true, 'and what could not is said');
+    await well(page, 'download', (e) => /403/.test(e) && /slash/.test(e));
+  },
+
+  'no text': async (browser) => {
+    const page = await files(browser, '/workspace/data.bin');
+
+    await page.getByText('This is not text').waitFor();
+    ok((await page.getByRole('region', { name: 'Bytes of the file' }).innerText()).includes('00000010  10 11 12'), 'bytes are shown as bytes');
+    await shot(page, 'binary');
+    await row(page, 'large.log').click();
+    await page.getByText('This file has 5.7 MB').waitFor();
+    ok(!page.seen.calls.some((c) => c.includes('download') && c.includes('large')), 'a large file is not read by itself');
+    await page.getByRole('button', { name: /Show the first/ }).click();
+    await page.getByRole('region', { name: 'Beginning of the file' }).waitFor();
+    ok(true, 'its beginning can be seen');
+    await row(page, 'chart.png').click();
+    await page.getByRole('img', { name: 'Image chart.png' }).waitFor();
+    await page.getByText('160 × 100 pixels').waitFor();
+    ok(true, 'an image is a picture');
+    await shot(page, 'image');
+    await row(page, 'windows.ini').click();
+    await page.getByText('line ends of this file are of several kinds').waitFor();
+    ok(true, 'what saving would change besides is said');
+    await well(page, 'no text');
+  },
+
+  'versions': async (browser) => {
+    const page = await files(browser, '/workspace/src/clean.py');
+    const first = await shown(page, 'import sys');
+
+    ok(first, 'a file that was written twice');
+    await page.getByRole('button', { name: 'Versions' }).click();
+    const list = page.getByRole('list', { name: 'Versions' });
+    await list.getByRole('listitem').nth(1).waitFor();
+    is(await list.getByRole('listitem').count(), 2, 'has two versions');
+    await page.locator('.monaco-diff-editor .line-insert').first().waitFor();
+    ok(true, 'the newest is shown with what it changed');
+    await page.getByRole('button', { name: 'In one column' }).click();
+    await page.locator('.monaco-diff-editor:not(.side-by-side)').waitFor();
+    await shot(page, 'versions-inline');
+    await page.getByRole('button', { name: 'Side by side' }).click();
+    await page.locator('.monaco-diff-editor.side-by-side').waitFor();
+    ok(true, 'in one column or side by side');
+    is(await page.getByRole('button', { name: 'Ignore spaces around lines' }).getAttribute('aria-pressed'), 'false', 'with spaces or without');
+
+    await list.getByRole('button').nth(1).click();
+    await page.getByLabel('Compare with').selectOption('now');
+    await page.locator('.monaco-diff-editor .line-insert').first().waitFor();
+    const asked = page.waitForRequest('**/files/upload');
+    await page.getByRole('button', { name: 'Restore' }).click();
+    ok(/^[0-9a-f-]{36}$/.test((await asked).headers()['x-sandbox-restored-from'] ?? ''), 'a restore says what it restores');
+    await list.getByText('restored').waitFor();
+    is(await list.getByRole('listitem').count(), 3, 'and is a version too');
+    ok((await stored('/workspace/src/clean.py')).includes('r["total"] >= 0]'), 'the file is what it was');
+    await page.getByRole('button', { name: 'Versions' }).click();
+    ok(await until(async () => !(await text(page)).includes('import sys')), 'in the editor too');
+    await well(page, 'versions');
+  },
+
+  'C129 hostile names and texts': async (browser) => {
+    const page = await files(browser, '/workspace/odd/<img src=x onerror=alert(1)>.txt');
+
+    ok(await shown(page, '<script>document.title=1</script>'), 'markup in a file is text');
+    ok(await row(page, '<img src=x onerror=alert(1)>.txt').isVisible(), 'in a name too');
+    ok((await row(page, 'gnp.exe').innerText()).includes('U+202E'), 'what turns the direction is a sign');
+    is(await page.evaluate(() => document.querySelectorAll('img:not([src="icon.svg"])').length), 0, 'and makes nothing');
+    await shot(page, 'hostile');
+    is(page.seen.errors.filter((e) => /Content.Security/i.test(e)), [], 'CSP has nothing to say');
+    await well(page, 'hostile');
+  },
+
+  'by keyboard': async (browser) => {
+    const page = await files(browser);
+
+    await page.getByRole('tree').focus();
+    await page.keyboard.press('Home');
+    const active = () => page.evaluate(() => document.getElementById(document.activeElement.getAttribute('aria-activedescendant') ?? '')?.innerText.trim());
+    for (let i = 0; i < 12 && await active() !== 'src'; i++) {
+      await page.keyboard.press('ArrowDown');
+    }
+    await page.keyboard.press('ArrowRight');
+    await row(page, 'util').waitFor();
+    await page.keyboard.press('ArrowRight');
+    ok(await until(async () => await active() === 'util'), 'arrows open folders and go into them');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/clean\.py/);
+    ok(await shown(page, 'def clean'), 'Enter opens a file');
+    await page.getByRole('tree').focus();
+    await page.keyboard.press('F2');
+    await page.getByRole('dialog', { name: 'Rename clean.py' }).waitFor();
+    await page.keyboard.press('Escape');
+    ok(true, 'F2 renames');
+    await well(page, 'keyboard');
+  },
+};
+
+for (const language of ['en', 'zh-CN']) {
+  parts[`pictures ${language}`] = async (browser) => {
+    const page = await files(browser, '', { language });
+
+    for (const [name, path, more] of [
+      ['folder', '', ''], ['editor', '/workspace/src/clean.py', ''], ['versions', '/workspace/src/clean.py', '&view=versions'],
+      ['image', '/workspace/chart.png', ''], ['binary', '/workspace/data.bin', ''], ['empty', '/workspace/empty', ''],
+      ['missing', '/workspace/nothing-here', ''],
+    ]) {
+      await page.setViewportSize({ width: 1440, height: 900 });
+      await page.goto(at(path, more));
+      await settled(page);
+      await page.waitForTimeout(400);
+
+      for (const width of Object.keys(WIDTHS).map(Number)) {
+        await page.setViewportSize({ width, height: WIDTHS[width] });
+
+        for (const theme of ['light', 'dark']) {
+          await page.emulateMedia({ colorScheme: theme });
+          await page.waitForTimeout(120);
+          await shot(page, `${name}-${theme}-${language}-${width}`);
+
+          if (language === 'en' && (width === 1440 || (width === 390 && theme === 'light'))) {
+            is(await serious(page), [], `${name} ${theme} ${width}: axe finds nothing serious`);
+          }
+        }
+
+        ok(await overflow(page) <= 0, `${name} ${language} ${width}: as wide as the window`);
+      }
+    }
+
+    await well(page, language, (e) => /404/.test(e) && /nothing-here/.test(e));
+  };
+}
+
+const only = process.env.CONSOLE_PARTS;
+await run(Object.fromEntries(Object.entries(parts).filter(([name]) => !only || name.match(only))));
