@@ -46,7 +46,8 @@ export function Component() {
   const id = useParams().id!;
   const sandbox = useOutletContext<Sandbox | undefined>();
   const [search] = useFilesSearch();
-  const running = !sandbox || sandbox.state.toLowerCase() === 'running';
+  // where its state is not known, the sandbox itself is asked
+  const running = !sandbox?.state || sandbox.state.toLowerCase() === 'running';
   const { data: work, error, refetch } = useWorkFolder(id, running);
 
   useTitle(`${sandbox?.name ? harmless(sandbox.name) : id} · ${t('title')}`);
