@@ -49,17 +49,17 @@ export function Component() {
       <div className="flex flex-wrap items-center gap-2 px-4 py-3">
         <h1 className="mr-2 text-xl font-semibold">{t('title')}</h1>
         <span className="flex-1 text-sm text-dim">{page && t('count', { count: metadata && items ? items.length : page.total })}</span>
-        <SearchInput ref={field} label={t('search')} value={q} className="w-72 max-md:order-1 max-md:w-full"
+        <SearchInput ref={field} label={t('search')} value={q} className="w-44 xl:w-72 max-md:order-1 max-md:w-full"
           onChange={(v) => setSearch({ q: v }, 'replace')}
         />
-        <Select aria-label={t('state')} value={state}
+        <Select aria-label={t('state')} value={state} className="max-md:order-2 max-md:flex-1"
           onChange={(e) => setSearch({ state: e.target.value as (typeof STATES)[number] })}
         >
           {STATES.map((s) => <option key={s} value={s}>{t(s === '' ? 'states.all' : `states.${s}`)}</option>)}
         </Select>
-        <form className="max-md:w-full" onSubmit={(e) => { e.preventDefault(); setSearch({ metadata: labels.trim() }); }}>
+        <form className="max-md:order-2 max-md:flex-1" onSubmit={(e) => { e.preventDefault(); setSearch({ metadata: labels.trim() }); }}>
           <Input aria-label={t('metadata')} aria-invalid={wanted.wrong !== null || undefined} title={t('metadataHint')} placeholder="team=data"
-            autoComplete="off" className="md:w-44!" value={labels} onChange={(e) => setLabels(e.target.value)}
+            autoComplete="off" className="md:w-32! xl:w-44!" value={labels} onChange={(e) => setLabels(e.target.value)}
             onBlur={() => { if (labels.trim() !== metadata) setSearch({ metadata: labels.trim() }); }}
           />
         </form>
