@@ -36,6 +36,8 @@ const ask_route_t  api_routes[] = {
     { "GET", "sandboxes/{id}/operations/{op}/recording", SB_ROLE_VIEWER,
       ask_recording },
     { "POST", "sandboxes/{id}/verify", SB_ROLE_VIEWER, ask_verify },
+    { "POST", "tokens", SB_ROLE_ADMIN, ask_token_add },
+    { "DELETE", "tokens/{id}", SB_ROLE_ADMIN, ask_token_revoke },
     { "GET", "sandboxes/{id}/locks", SB_ROLE_VIEWER, ask_locks },
     { "DELETE", "sandboxes/{id}/locks/{lock}", SB_ROLE_ADMIN, ask_lock_break },
     { "POST", "sandboxes/{id}/leases", SB_ROLE_OPERATOR, ask_lease_new },

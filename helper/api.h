@@ -103,6 +103,9 @@ ask_rc_e ask_lock_break(ask_question_t *q);
 ask_rc_e ask_lease_new(ask_question_t *q);
 ask_rc_e ask_lease_renew(ask_question_t *q);
 ask_rc_e ask_lease_end(ask_question_t *q);
+/* ask_tokens.c */
+ask_rc_e ask_token_add(ask_question_t *q);
+ask_rc_e ask_token_revoke(ask_question_t *q);
 /* ask_live.c */
 ask_rc_e ask_live(ask_question_t *q);
 ask_rc_e ask_live_sandbox(ask_question_t *q);

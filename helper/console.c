@@ -23,6 +23,8 @@ static const struct {
     { "POST", "sandboxes/{id}/leases", "console.lease" },
     { "PATCH", "sandboxes/{id}/leases/{lease}", "console.lease" },
     { "DELETE", "sandboxes/{id}/leases/{lease}", "console.lease" },
+    { "POST", "tokens", "console.token_add" },
+    { "DELETE", "tokens/{id}", "console.token_revoke" },
     { "DELETE", "*", "console.delete" },
     { "GET", "*", "console.read" },
     { "*", "*", "console.change" }

@@ -34,6 +34,8 @@ static const char  options_help[] =
     "  --mode provider|none  keep a history, or nothing at all (provider)\n"
     "  --upstream URL        the OpenSandbox server, for questions of our own\n"
     "  --api-key-file FILE   its API key; read again when it changes\n"
+    "  --tokens FILE         tokens that the console API may add and revoke; our\n"
+    "                        user must be able to write it\n"
     "  --follow SECONDS      how long commands are followed that outlive their\n"
     "                        request (600)\n"
     "  --locks N             operations and leases that hold keys or wait for\n"
@@ -74,7 +76,8 @@ static const char  options_help[] =
 enum {
     OPT_DATA = 256, OPT_HISTORY, OPT_SOCKET, OPT_SOCKET_MODE,
     OPT_SOCKET_GROUP, OPT_PEER, OPT_USER, OPT_SYNC, OPT_MODE, OPT_UPSTREAM,
-    OPT_LOCKS, OPT_LEASES, OPT_KEY, OPT_FOLLOW, OPT_LAG, OPT_STOP, OPT_QUESTIONS, OPT_LIVE,
+    OPT_LOCKS, OPT_LEASES, OPT_KEY, OPT_TOKENS, OPT_FOLLOW, OPT_LAG, OPT_STOP,
+    OPT_QUESTIONS, OPT_LIVE,
     OPT_QUESTION_THREADS, OPT_TTL,
     OPT_SIZE, OPT_TOTAL, OPT_KEEP, OPT_OVERFLOW, OPT_ON_DELETE, OPT_HOLD,
     OPT_CLOCK, OPT_CONTENTS, OPT_FETCHES, OPT_EXEC,
@@ -93,6 +96,7 @@ static const struct option  options_long[] = {
     { "mode", required_argument, NULL, OPT_MODE },
     { "upstream", required_argument, NULL, OPT_UPSTREAM },
     { "api-key-file", required_argument, NULL, OPT_KEY },
+    { "tokens", required_argument, NULL, OPT_TOKENS },
     { "follow", required_argument, NULL, OPT_FOLLOW },
     { "locks", required_argument, NULL, OPT_LOCKS },
     { "leases", required_argument, NULL, OPT_LEASES },
@@ -411,6 +415,10 @@ options_one(options_t *o, int c, const char *v)
 
     case OPT_KEY:
         o->api_key_file = v;
+        break;
+
+    case OPT_TOKENS:
+        o->tokens = v;
         break;
 
     case OPT_FOLLOW:

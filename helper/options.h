@@ -27,6 +27,7 @@ typedef struct {
     bool         none;          /* --mode none */
     const char  *upstream;
     const char  *api_key_file;
+    const char  *tokens;        /* that may be added and revoked, or NULL */
     uint64_t     follow_us;
     uint64_t     lag_us;
     uint64_t     contents;      /* bytes of contents of files */

@@ -173,7 +173,7 @@ sb_token_line(sb_buf_t *out, const sb_token_t *token, uint64_t now_us)
     }
 
     sb_hex(hash, token->hash, 32);
-    sb_time_text(time, now_us);
+    sb_time_text(time, token->created_us ? token->created_us : now_us);
     len = out->len;
 
     rc = sb_buf_printf(out, "%s %s role=%s%s%s%s%s%s%s%s created=%s",
@@ -199,6 +199,68 @@ sb_token_line(sb_buf_t *out, const sb_token_t *token, uint64_t now_us)
     }
 
     return rc;
+}
+
+
+const char *
+sb_token_line_of(sb_str_t text, sb_str_t id, size_t *len)
+{
+    size_t       n;
+    sb_str_t     line, word;
+    const char  *end;
+
+    while (text.len) {
+        end = memchr(text.data, '\n', text.len);
+        n = end == NULL ? text.len : (size_t) (end - text.data) + 1;
+        line = sb_str(text.data, end == NULL ? n : n - 1);
+
+        if (sb_token_next(&line, &word) && sb_eq(word, id)) {
+            *len = n;
+            return text.data;
+        }
+
+        text.data += n;
+        text.len -= n;
+    }
+
+    return NULL;
+}
+
+
+const char *
+sb_role_name(sb_role_e role)
+{
+    return sb_token_roles[role];
+}
+
+
+bool
+sb_token_last_admin(const sb_tokens_t *t, const sb_token_t *token,
+    uint64_t now_us)
+{
+    size_t             i;
+    const sb_token_t  *other;
+
+    if (token->role != SB_ROLE_ADMIN || token->sandboxes[0]
+        || (token->expires_us && token->expires_us <= now_us))
+    {
+        return false;
+    }
+
+    for (i = 0; i < t->n; i++) {
+        other = &t->items[i];
+
+        if (other->role == SB_ROLE_ADMIN && other->sandboxes[0] == '\0'
+            && strcmp(other->id, token->id) != 0
+            && (other->expires_us == 0
+                || (token->expires_us
+                    && other->expires_us >= token->expires_us)))
+        {
+            return false;
+        }
+    }
+
+    return true;
 }
 
 
@@ -305,7 +367,6 @@ sb_token_word(sb_token_t *token, sb_str_t word, unsigned *seen)
     };
 
     size_t    k, role;
-    uint64_t  created;
 
     for (k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
         if (word.len >= names[k].len
@@ -365,7 +426,7 @@ sb_token_word(sb_token_t *token, sb_str_t word, unsigned *seen)
         return NULL;
 
     case 4:
-        if (sb_time_parse(&created, word) != SB_OK) {
+        if (sb_time_parse(&token->created_us, word) != SB_OK) {
             return "created= is not followed by a time such as "
                    "2026-11-29T09:00:00Z";
         }

@@ -41,6 +41,7 @@ typedef struct {
     char       actor[SB_TOKEN_NAME_MAX + 1];    /* may be empty */
     char       type[33];                        /* may be empty */
     char       sandboxes[SB_TOKEN_GLOBS_MAX + 1];   /* empty: all */
+    uint64_t   created_us;                      /* 0: not known */
     uint64_t   expires_us;                      /* 0: never */
 } sb_token_t;
 
@@ -61,9 +62,31 @@ void sb_tokens_free(sb_tokens_t *t);
  * NUL-terminated). */
 void sb_token_make(sb_token_t *token, char *text);
 
-/* One line of the file for a token, with "\n"; now_us goes into created=.
+/* One line of the file for a token, with "\n"; now_us goes into created= when
+ * the token has no such time.
  * SB_ERROR when a name cannot stand in the file; nothing is added on errors. */
 sb_rc_t sb_token_line(sb_buf_t *out, const sb_token_t *token, uint64_t now_us);
+
+/* The line of the token with an id in the text of a file, "\n" included: where
+ * it begins, its length in *len.  NULL when there is none. */
+const char *sb_token_line_of(sb_str_t text, sb_str_t id, size_t *len);
+
+/* "viewer", "operator" or "admin". */
+const char *sb_role_name(sb_role_e role);
+
+/* Would somebody be locked out without this token: is it an admin's for all
+ * sandboxes, and no other such one lasts as long? */
+bool sb_token_last_admin(const sb_tokens_t *t, const sb_token_t *token,
+    uint64_t now_us);
+
+/* token_json.c: what POST tokens of the console API asks for (docs/console-api.md,
+ * "Tokens"); id and hash stay empty.  SB_ERROR with a static sentence in
+ * *why, which needs no escapes in JSON; SB_NOMEM. */
+sb_rc_t sb_token_ask(sb_token_t *token, sb_str_t body, uint64_t now_us,
+    const char **why);
+/* Appends the members of a token as the console API shows it, without braces
+ * around them. */
+sb_rc_t sb_token_members(sb_buf_t *out, const sb_token_t *token);
 
 /* The row of a presented token, or NULL (unknown, wrong, expired).  Constant
  * time in the secret part.  The row lives as long as t. */

@@ -573,6 +573,27 @@ ngx_http_sandbox_api_send(ngx_http_request_t *r, ngx_uint_t status,
 
 
 ngx_int_t
+ngx_http_sandbox_api_send_buf(ngx_http_request_t *r, ngx_uint_t status,
+    sb_rc_t rc, sb_buf_t *b)
+{
+    ngx_str_t  body;
+
+    body.data = rc == SB_OK ? ngx_pnalloc(r->pool, b->len) : NULL;
+
+    if (body.data) {
+        body.len = b->len;
+        ngx_memcpy(body.data, b->data, b->len);
+    }
+
+    sb_buf_free(b);
+
+    return body.data ? ngx_http_sandbox_api_send(r, status, "application/json",
+                                                 &body)
+                     : NGX_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+
+ngx_int_t
 ngx_http_sandbox_api_refuse(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message)
 {

@@ -77,6 +77,9 @@ struct ngx_http_sandbox_api_s {
                                                with: 2, no event is cut */
     unsigned                      last:1;   /* all of it has come */
 
+    sb_token_t                   *made;     /* that is being added */
+    char                         *secret;   /* its text */
+
     /* among those who wait for the same thing */
     ngx_queue_t                   queue;
     unsigned                      queued:1;
@@ -101,6 +104,9 @@ ngx_int_t ngx_http_sandbox_api_unauthenticated(ngx_http_request_t *r,
 /* A whole answer from memory; the same. */
 ngx_int_t ngx_http_sandbox_api_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *type, ngx_str_t *body);
+/* The same from a buffer, which it frees; with another rc than SB_OK, 500. */
+ngx_int_t ngx_http_sandbox_api_send_buf(ngx_http_request_t *r,
+    ngx_uint_t status, sb_rc_t rc, sb_buf_t *b);
 /* Cache-Control, nosniff: they stand in every answer. */
 ngx_int_t ngx_http_sandbox_api_headers(ngx_http_request_t *r);
 /* Ends a request out of the blue: as the last thing of an event. */
@@ -111,6 +117,10 @@ ngx_http_sandbox_api_t *ngx_http_sandbox_api_get(ngx_http_request_t *r);
 /* ngx_http_sandbox_api_answer.c */
 /* Handler: the helper answers; its answer streams through. */
 ngx_int_t ngx_http_sandbox_api_ask(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a);
+/* The same for a handler of its own: it has set piece and gone of a->ask, which
+ * get `a` as data. */
+ngx_int_t ngx_http_sandbox_api_put(ngx_http_request_t *r,
     ngx_http_sandbox_api_t *a);
 /* Handler: the same, for a stream that goes on for ever. */
 ngx_int_t ngx_http_sandbox_api_live(ngx_http_request_t *r,
@@ -133,6 +143,14 @@ ngx_int_t ngx_http_sandbox_api_metrics(ngx_http_request_t *r,
 ngx_int_t ngx_http_sandbox_policy_api(ngx_http_request_t *r,
     ngx_http_sandbox_api_t *a);
 ngx_int_t ngx_http_sandbox_policy_check_api(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a);
+
+/* ngx_http_sandbox_tokens_api.c */
+ngx_int_t ngx_http_sandbox_tokens_list_api(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a);
+ngx_int_t ngx_http_sandbox_tokens_add_api(ngx_http_request_t *r,
+    ngx_http_sandbox_api_t *a);
+ngx_int_t ngx_http_sandbox_tokens_revoke_api(ngx_http_request_t *r,
     ngx_http_sandbox_api_t *a);
 
 

@@ -101,6 +101,17 @@ ngx_http_sandbox_api_question(ngx_http_sandbox_api_t *a,
 ngx_int_t
 ngx_http_sandbox_api_ask(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
 {
+    a->ask.piece = ngx_http_sandbox_api_piece;
+    a->ask.gone = ngx_http_sandbox_api_gone;
+    a->ask.leaving = ngx_http_sandbox_api_leaving;
+
+    return ngx_http_sandbox_api_put(r, a);
+}
+
+
+ngx_int_t
+ngx_http_sandbox_api_put(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
+{
     ngx_int_t                     rc;
     ngx_http_sandbox_loc_conf_t  *lcf;
     ngx_http_sandbox_question_t   q;
@@ -109,9 +120,6 @@ ngx_http_sandbox_api_ask(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
 
     ngx_http_sandbox_api_question(a, &q);
 
-    a->ask.piece = ngx_http_sandbox_api_piece;
-    a->ask.gone = ngx_http_sandbox_api_gone;
-    a->ask.leaving = ngx_http_sandbox_api_leaving;
     a->ask.data = a;
 
     if (a->ask.timeout == 0) {

@@ -39,6 +39,15 @@ ngx_http_sandbox_api_route_t  ngx_http_sandbox_api_routes[] = {
     { "POST", "policy/check", SB_ROLE_ADMIN, 0,
       ngx_http_sandbox_policy_check_api },
 
+    { "GET", "tokens", SB_ROLE_ADMIN, 0,
+      ngx_http_sandbox_tokens_list_api },
+
+    { "POST", "tokens", SB_ROLE_ADMIN, 0,
+      ngx_http_sandbox_tokens_add_api },
+
+    { "DELETE", "tokens/{id}", SB_ROLE_ADMIN, 0,
+      ngx_http_sandbox_tokens_revoke_api },
+
     /* what is not above: the helper's table says what there is */
     { "*", "**", SB_ROLE_VIEWER, 0,
       ngx_http_sandbox_api_ask },

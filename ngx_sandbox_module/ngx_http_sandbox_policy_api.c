@@ -33,8 +33,6 @@ static sb_rc_t ngx_http_sandbox_policy_explain(ngx_http_request_t *r,
     sb_policy_question_t *q, sb_buf_t *b);
 static sb_rc_t ngx_http_sandbox_policy_places(
     ngx_http_sandbox_policed_t *policed, sb_buf_t *b);
-static ngx_int_t ngx_http_sandbox_policy_send(ngx_http_request_t *r, sb_rc_t rc,
-    sb_buf_t *b);
 
 
 ngx_int_t
@@ -166,7 +164,7 @@ ngx_http_sandbox_policy_api(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
         rc = sb_buf_add_str(&b, sb_lit("]}"));
     }
 
-    return ngx_http_sandbox_policy_send(r, rc, &b);
+    return ngx_http_sandbox_api_send_buf(r, NGX_HTTP_OK, rc, &b);
 }
 
 
@@ -207,7 +205,7 @@ ngx_http_sandbox_policy_check_api(ngx_http_request_t *r,
 
     sb_policy_question_free(&q);
 
-    return ngx_http_sandbox_policy_send(r, rc, &b);
+    return ngx_http_sandbox_api_send_buf(r, NGX_HTTP_OK, rc, &b);
 }
 
 
@@ -300,24 +298,4 @@ ngx_http_sandbox_policy_places(ngx_http_sandbox_policed_t *policed,
     }
 
     return rc == SB_OK ? sb_buf_add_c(b, ']') : rc;
-}
-
-
-static ngx_int_t
-ngx_http_sandbox_policy_send(ngx_http_request_t *r, sb_rc_t rc, sb_buf_t *b)
-{
-    ngx_str_t  body;
-
-    body.data = rc == SB_OK ? ngx_pnalloc(r->pool, b->len) : NULL;
-
-    if (body.data) {
-        body.len = b->len;
-        ngx_memcpy(body.data, b->data, b->len);
-    }
-
-    sb_buf_free(b);
-
-    return body.data ? ngx_http_sandbox_api_send(r, NGX_HTTP_OK,
-                                                 "application/json", &body)
-                     : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }

@@ -3,50 +3,14 @@
  * and workers of before, who still serve their connections, see at once who has
  * been revoked.  Each worker has a copy of its own, made anew when the zone's
  * generation has changed.
- *
- * Beside them is noted from where wrong ones come: a table of fixed size, in
- * which an address that has been quiet for longest makes room.
  */
 
 
 #include "ngx_http_sandbox_metrics.h"
-#include "ngx_http_sandbox_tokens.h"
+#include "ngx_http_sandbox_tokens_int.h"
 
 
-#define NGX_HTTP_SANDBOX_WRONG_SETS   256
-#define NGX_HTTP_SANDBOX_WRONG_WAYS   4
-
-/* so many wrong ones are as mistakes happen; one is forgotten in that time */
-#define NGX_HTTP_SANDBOX_WRONG_FREE   10
-#define NGX_HTTP_SANDBOX_WRONG_TIME   6000
-#define NGX_HTTP_SANDBOX_WRONG_STEP   200
-#define NGX_HTTP_SANDBOX_WRONG_DELAY  2000
-#define NGX_HTTP_SANDBOX_WRONG_MAX    1000
-
-
-typedef struct {
-    uint64_t                       address;     /* 0: free */
-    ngx_msec_t                     last;
-    ngx_uint_t                     n;
-} ngx_http_sandbox_wrong_t;
-
-
-typedef struct {
-    ngx_atomic_t                   generation;
-    size_t                         n;
-    ngx_http_sandbox_wrong_t       wrong[NGX_HTTP_SANDBOX_WRONG_SETS]
-                                        [NGX_HTTP_SANDBOX_WRONG_WAYS];
-    sb_token_t                     rows[SB_TOKENS_MAX];
-} ngx_http_sandbox_tokens_sh_t;
-
-
-typedef struct {
-    sb_tokens_t                    set;         /* first: what others see */
-    ngx_str_t                      file;
-    ngx_atomic_uint_t              generation;  /* that set is of */
-    ngx_http_sandbox_tokens_sh_t  *sh;
-    ngx_slab_pool_t               *shpool;
-} ngx_http_sandbox_tokens_t;
+#define NGX_HTTP_SANDBOX_TOKENS_FILE  (4 * 1024 * 1024)
 
 
 /* a request that lasts */
@@ -66,11 +30,12 @@ static ngx_http_sandbox_tokens_t *ngx_http_sandbox_tokens_known(
 static void ngx_http_sandbox_tokens_cleanup(void *data);
 static char *ngx_http_sandbox_tokens_zone(ngx_conf_t *cf,
     ngx_http_sandbox_tokens_t *t);
+static void ngx_http_sandbox_tokens_again(ngx_http_sandbox_tokens_t *t,
+    ngx_log_t *log);
 static ngx_int_t ngx_http_sandbox_tokens_init(ngx_shm_zone_t *shm_zone,
     void *data);
 static void ngx_http_sandbox_held_free(void *data);
 static void ngx_http_sandbox_held_look(ngx_event_t *ev);
-static uint64_t ngx_http_sandbox_wrong_address(ngx_connection_t *c);
 
 
 /* ms between looks at whether those of requests that last are still there */
@@ -235,11 +200,60 @@ ngx_http_sandbox_tokens_zone(ngx_conf_t *cf, ngx_http_sandbox_tokens_t *t)
 }
 
 
+/* Reads the file once more: since it was read for the configuration the console
+ * API may have changed it.  When that fails what was read before counts. */
+
+static void
+ngx_http_sandbox_tokens_again(ngx_http_sandbox_tokens_t *t, ngx_log_t *log)
+{
+    size_t            size;
+    u_char           *text;
+    ssize_t           n;
+    unsigned          line;
+    ngx_file_t        file;
+    const char       *why;
+    sb_tokens_t       set;
+    ngx_file_info_t   fi;
+
+    ngx_memzero(&file, sizeof(ngx_file_t));
+    file.name = t->file;
+    file.log = log;
+    file.fd = ngx_open_file(t->file.data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+
+    if (file.fd == NGX_INVALID_FILE) {
+        return;
+    }
+
+    text = NULL;
+
+    if (ngx_fd_info(file.fd, &fi) != NGX_FILE_ERROR
+        && ngx_file_size(&fi) <= NGX_HTTP_SANDBOX_TOKENS_FILE)
+    {
+        size = (size_t) ngx_file_size(&fi);
+        text = ngx_alloc(size + 1, log);
+
+        n = text ? ngx_read_file(&file, text, size, 0) : NGX_ERROR;
+
+        if (n == (ssize_t) size
+            && sb_tokens_parse(&set, sb_str((char *) text, size), &line, &why)
+               == SB_OK)
+        {
+            sb_tokens_free(&t->set);
+            t->set = set;
+        }
+    }
+
+    ngx_free(text);
+    ngx_close_file(file.fd);
+}
+
+
 static ngx_int_t
 ngx_http_sandbox_tokens_init(ngx_shm_zone_t *shm_zone, void *data)
 {
     ngx_http_sandbox_tokens_t  *old = data;
 
+    ngx_atomic_uint_t              changes;
     ngx_http_sandbox_tokens_t     *t;
     ngx_http_sandbox_tokens_sh_t  *sh;
 
@@ -255,6 +269,7 @@ ngx_http_sandbox_tokens_init(ngx_shm_zone_t *shm_zone, void *data)
         }
 
         sh->generation = 0;
+        sh->changes = 0;
         sh->n = 0;
         ngx_memzero(sh->wrong, sizeof(sh->wrong));
         t->shpool->data = sh;
@@ -262,7 +277,23 @@ ngx_http_sandbox_tokens_init(ngx_shm_zone_t *shm_zone, void *data)
 
     t->sh = sh;
 
+    changes = sh->changes;
+
+    if (old) {
+        ngx_http_sandbox_tokens_again(t, shm_zone->shm.log);
+    }
+
     ngx_shmtx_lock(&t->shpool->mutex);
+
+    /* who changes the table has changed the file before */
+
+    while (old && changes != sh->changes) {
+        changes = sh->changes;
+
+        ngx_shmtx_unlock(&t->shpool->mutex);
+        ngx_http_sandbox_tokens_again(t, shm_zone->shm.log);
+        ngx_shmtx_lock(&t->shpool->mutex);
+    }
 
     if (t->set.n) {
         ngx_memcpy(sh->rows, t->set.items, t->set.n * sizeof(sb_token_t));
@@ -445,107 +476,6 @@ ngx_http_sandbox_held_look(ngx_event_t *ev)
     if (!ngx_queue_empty(&ngx_http_sandbox_held)) {
         ngx_add_timer(ev, NGX_HTTP_SANDBOX_HELD_LOOK);
     }
-}
-
-
-ngx_msec_t
-ngx_http_sandbox_tokens_wrong(sb_tokens_t *tokens, ngx_connection_t *c)
-{
-    uint64_t                    address;
-    ngx_msec_t                  delay;
-    ngx_uint_t                  i, gone;
-    ngx_http_sandbox_wrong_t   *set, *w;
-    ngx_http_sandbox_tokens_t  *t;
-
-    t = (ngx_http_sandbox_tokens_t *) tokens;
-
-    ngx_http_sandbox_metric_add(WRONG_TOKENS, 1);
-
-    address = ngx_http_sandbox_wrong_address(c);
-    set = t->sh->wrong[(address * UINT64_C(0x9e3779b97f4a7c15)) >> 56];
-
-    ngx_shmtx_lock(&t->shpool->mutex);
-
-    w = &set[0];
-
-    for (i = 0; i < NGX_HTTP_SANDBOX_WRONG_WAYS; i++) {
-
-        if (set[i].address == address) {
-            w = &set[i];
-            break;
-        }
-
-        if (w->address
-            && (set[i].address == 0
-                || (ngx_msec_int_t) (set[i].last - w->last) < 0))
-        {
-            w = &set[i];
-        }
-    }
-
-    if (w->address != address) {
-        w->address = address;
-        w->n = 0;
-        w->last = ngx_current_msec;
-    }
-
-    gone = (ngx_current_msec - w->last) / NGX_HTTP_SANDBOX_WRONG_TIME;
-
-    if (gone || w->n == 0) {
-        w->n -= ngx_min(w->n, gone);
-        w->last = ngx_current_msec;
-    }
-
-    if (w->n < NGX_HTTP_SANDBOX_WRONG_MAX) {
-        w->n++;
-    }
-
-    i = w->n;
-
-    ngx_shmtx_unlock(&t->shpool->mutex);
-
-    if (i <= NGX_HTTP_SANDBOX_WRONG_FREE) {
-        return 0;
-    }
-
-    ngx_http_sandbox_metric_add(WRONG_SLOWED, 1);
-
-    delay = (i - NGX_HTTP_SANDBOX_WRONG_FREE) * NGX_HTTP_SANDBOX_WRONG_STEP;
-
-    return ngx_min(delay, NGX_HTTP_SANDBOX_WRONG_DELAY);
-}
-
-
-/* An address, or for IPv6 the network of one customer; never 0. */
-
-static uint64_t
-ngx_http_sandbox_wrong_address(ngx_connection_t *c)
-{
-    uint64_t             address;
-    struct sockaddr_in  *sin;
-#if (NGX_HAVE_INET6)
-    struct sockaddr_in6 *sin6;
-#endif
-
-    switch (c->sockaddr->sa_family) {
-
-#if (NGX_HAVE_INET6)
-    case AF_INET6:
-        sin6 = (struct sockaddr_in6 *) c->sockaddr;
-        ngx_memcpy(&address, &sin6->sin6_addr, sizeof(uint64_t));
-        break;
-#endif
-
-    case AF_INET:
-        sin = (struct sockaddr_in *) c->sockaddr;
-        address = sin->sin_addr.s_addr;
-        break;
-
-    default:
-        address = 0;
-    }
-
-    return address ? address : 1;
 }
 
 

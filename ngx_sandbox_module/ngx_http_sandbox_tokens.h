@@ -16,6 +16,12 @@ ngx_uint_t ngx_http_sandbox_tokens_generation(const sb_tokens_t *tokens);
 const sb_token_t *ngx_http_sandbox_tokens_keep(ngx_http_request_t *r,
     const sb_token_t *row);
 
+/* Changes what all workers know, until a reload reads the file again.  NGX_BUSY:
+ * there is no room, or one with that id; NGX_DECLINED: there is none. */
+ngx_int_t ngx_http_sandbox_tokens_add(sb_tokens_t *tokens,
+    const sb_token_t *token);
+ngx_int_t ngx_http_sandbox_tokens_drop(sb_tokens_t *tokens, ngx_str_t *id);
+
 /* What lasts is cut when its token is revoked, or over.  NGX_ERROR: no memory. */
 ngx_int_t ngx_http_sandbox_tokens_hold(ngx_http_request_t *r,
     sb_tokens_t *tokens, const sb_token_t *token);

@@ -218,6 +218,9 @@ int gw_policy_main(int argc, char **argv);
 /* Makes the token file with one token when there is none; `text` (at least
  * SB_TOKEN_TEXT_MAX bytes) is empty when there was one. */
 bool gw_token_first(const char *path, char *text);
+/* Gives the file to the helper's user, for tokens that the console makes.  Not
+ * with --config, which may read another file. */
+void gw_token_share(const gw_t *g);
 
 /* child.c */
 

@@ -109,6 +109,12 @@ gw_helper_args(const gw_t *g, gw_child_t *c)
     gw_child_arg(c, "--upstream");
     gw_child_arg(c, g->upstream_url);
 
+    if (g->opt.config == NULL) {
+        /* a configuration of its own may read another file */
+        gw_child_arg(c, "--tokens");
+        gw_child_arg(c, g->place.tokens);
+    }
+
     for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         if (limits[i].value) {
             gw_child_arg(c, limits[i].flag);

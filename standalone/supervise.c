@@ -188,6 +188,7 @@ gw_configure(gw_run_t *r)
         return false;
     }
 
+    gw_token_share(g);
     gw_helper_args(g, &r->child[GW_HELPER]);
     gw_nginx_args(g, &r->child[GW_NGINX]);
 

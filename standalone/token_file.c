@@ -100,6 +100,31 @@ gw_tokens_load(const char *path, sb_tokens_t *t, size_t *len)
 }
 
 
+void
+gw_token_share(const gw_t *g)
+{
+    int  fd;
+
+    if (g->place.helper_user == NULL || g->opt.config) {
+        return;
+    }
+
+    fd = open(g->place.tokens, O_RDONLY|O_CLOEXEC|O_NOFOLLOW);
+
+    if (fd == -1
+        || fchown(fd, g->place.helper_uid, g->place.helper_gid) == -1)
+    {
+        gw_note("%s cannot be given to the user %s: %s; the console will not"
+                " make tokens.", g->place.tokens, g->place.helper_user,
+                strerror(errno));
+    }
+
+    if (fd != -1) {
+        close(fd);
+    }
+}
+
+
 /* nginx reads the file when it starts and when it reloads.  Which nginx that is
  * we know if a gateway of ours holds the lock beside it. */
 

@@ -374,8 +374,8 @@ static int
 gw_token_revoke(const gw_token_args_t *a, const char *path)
 {
     int          fd, rc;
-    char        *text, *line, *next;
-    size_t       len, idlen, left;
+    char        *text, *line;
+    size_t       len, n, left;
     struct stat  st;
     sb_tokens_t  all;
 
@@ -400,26 +400,17 @@ gw_token_revoke(const gw_token_args_t *a, const char *path)
     sb_tokens_free(&all);
 
     rc = GW_EXIT_FAILED;
-    idlen = strlen(a->what);
 
-    for (line = text; *line; line = next) {
-        next = line + strcspn(line, "\n");
-        next += (*next == '\n');
+    line = (char *) sb_token_line_of(sb_str(text, len),
+                                     sb_str(a->what, strlen(a->what)), &n);
 
-        if (strncmp(line, a->what, idlen) == 0
-            && (line[idlen] == ' ' || line[idlen] == '\t'))
-        {
-            break;
-        }
-    }
-
-    if (*line == '\0') {
+    if (line == NULL) {
         gw_fail("token revoke: %s holds no token %s.", path, a->what);
         goto done;
     }
 
-    left = strlen(next);
-    memmove(line, next, left + 1);
+    left = len - (size_t) (line - text) - n;
+    memmove(line, line + n, left);
     len = (size_t) (line - text) + left;
 
     if (fstat(fd, &st) == -1

@@ -70,6 +70,22 @@ is_deeply([ @of{qw(x-forwarded-proto x-forwarded-for x-forwarded-host)} ],
           [ ['http'], ['192.0.2.1, 127.0.0.1'], ['127.0.0.1:' . $g->port] ],
           'C006 one of each');
 
+# tokens made by the console
+
+my $minted = $g->request(POST => '/console/api/v1/tokens', body => '{"role":"viewer"}');
+is($minted->status, 201, 'the helper may write the tokens') or diag($minted->content);
+$minted = $minted->json;
+is($g->get('/console/api/v1/overview', token => $minted->{token})->status, 200,
+   'one that it has written counts');
+is(system("$SandboxProcess::BUILD/sandbox-gateway token revoke --data "
+          . $g->data . " $minted->{id} 2>/dev/null"), 0,
+   'sandbox-gateway token revokes it');
+ok(SandboxProcess->wait_for(sub {
+    $g->get('/console/api/v1/overview', token => $minted->{token})->status == 401;
+}), 'at once, too');
+is($g->request(POST => '/console/api/v1/tokens', body => '{}')->status, 201,
+   'the file that it has written is still the helper\'s');
+
 # user ports
 
 my $opened = $g->request(POST => '/console/api/v1/sandboxes/s1/ports/8080');

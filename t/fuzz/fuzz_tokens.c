@@ -55,12 +55,52 @@ check_file(sb_str_t text)
     check(sb_tokens_parse(&u, sb_str(b.data, b.len), &again, &why) == SB_OK);
     check(u.n == t.n);
 
+    for (size_t i = 0; i < t.n; i++) {
+        if (t.items[i].created_us == 0) {
+            t.items[i].created_us = NOW;
+        }
+    }
+
     if (t.n) {
         check(memcmp(u.items, t.items, t.n * sizeof(sb_token_t)) == 0);
     }
 
     sb_tokens_free(&u);
     sb_tokens_free(&t);
+    sb_buf_free(&b);
+}
+
+
+/* What is asked for can be written or is refused, and reads as it was asked. */
+static void
+check_ask(sb_str_t text)
+{
+    sb_rc_t      rc;
+    sb_buf_t     b;
+    unsigned     line;
+    sb_token_t   token;
+    sb_tokens_t  t;
+    const char  *why;
+
+    rc = sb_token_ask(&token, text, NOW, &why);
+    check((rc == SB_ERROR) == (why != NULL) || rc == SB_NOMEM);
+
+    if (rc != SB_OK) {
+        return;
+    }
+
+    memset(&b, 0, sizeof(b));
+    b.max = 8192;
+    strcpy(token.id, "asked");
+
+    if (sb_token_line(&b, &token, NOW) == SB_OK) {
+        check(sb_tokens_parse(&t, sb_str(b.data, b.len), &line, &why) == SB_OK);
+        check(t.n == 1 && memcmp(&t.items[0], &token, sizeof(token)) == 0);
+        sb_tokens_free(&t);
+    }
+
+    b.len = 0;
+    check(sb_token_members(&b, &token) == SB_OK);
     sb_buf_free(&b);
 }
 
@@ -126,6 +166,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text = sb_str(data, size);
 
     check_file(text);
+    check_ask(text);
     (void) sb_token_like(text);
 
     /* editors end a seed with a newline */

@@ -693,6 +693,141 @@ test_like(void **state)
 }
 
 
+static const char *
+refused(const char *body)
+{
+    sb_token_t   token;
+    const char  *why;
+
+    assert_int_equal(sb_token_ask(&token, str(body), NOW, &why), SB_ERROR);
+    assert_non_null(why);
+    assert_null(strpbrk(why, "\"\\\n"));
+
+    return why;
+}
+
+
+static void
+test_ask(void **state)
+{
+    sb_buf_t     b;
+    sb_token_t   token;
+    const char  *why;
+
+    (void) state;
+
+    memset(&b, 0, sizeof(b));
+    b.max = 4096;
+
+    assert_int_equal(sb_token_ask(&token, str("{}"), NOW, &why), SB_OK);
+    assert_int_equal(token.role, SB_ROLE_OPERATOR);
+    assert_int_equal(token.created_us, NOW);
+    assert_int_equal(token.expires_us, 0);
+
+    assert_int_equal(sb_token_ask(&token, str("{\"role\":\"admin\","
+        "\"actor\":{\"id\":\"a\\\"b\",\"type\":null},"
+        "\"sandboxes\":[\"s1\",\"b-*\"],\"expires_in\":60,"
+        "\"states_actors\":true}"), NOW, &why), SB_OK);
+    assert_int_equal(token.expires_us, NOW + 60000000);
+    assert_string_equal(token.sandboxes, "s1,b-*");
+    strcpy(token.id, "x");
+
+    assert_int_equal(sb_token_members(&b, &token), SB_OK);
+    assert_int_equal(sb_buf_add_c(&b, '\0'), SB_OK);
+    assert_string_equal(b.data, "\"actor\":{\"id\":\"a\\\"b\",\"type\":null},"
+        "\"created_at\":\"2026-11-29T09:00:00.000001Z\","
+        "\"expires_at\":\"2026-11-29T09:01:00.000001Z\",\"id\":\"x\","
+        "\"role\":\"admin\",\"sandboxes\":[\"s1\",\"b-*\"],"
+        "\"states_actors\":true");
+
+    sb_buf_free(&b);
+
+    (void) refused("");
+    (void) refused("null");
+    (void) refused("{\"x\":1}");
+    (void) refused("{\"role\":\"viewer\",\"role\":\"viewer\"}");
+    (void) refused("{\"actor\":{\"id\":\"a\",\"id\":\"b\"}}");
+    (void) refused("{\"actor\":{\"name\":\"a\"}}");
+    (void) refused("{\"actor\":[]}");
+    (void) refused("{\"sandboxes\":[\"a,b\"]}");
+    (void) refused("{\"expires_in\":1.5}");
+    (void) refused("{\"expires_in\":315360001}");
+    (void) refused("{\"expires_at\":\"2026-11-29T09:00:00Z\"}");
+    assert_non_null(strstr(refused("{\"expires_at\":\"2099-01-01T00:00:00Z\","
+                                   "\"expires_in\":5}"), "both"));
+}
+
+
+static void
+test_line_of(void **state)
+{
+    size_t       len;
+    const char  *line;
+
+    static const char  text[] = "#a 1\n \tab 2\r\na 3\nb 4";
+
+    (void) state;
+
+    line = sb_token_line_of(str(text), str("a"), &len);
+    assert_ptr_equal(line, text + 13);
+    assert_int_equal(len, 4);
+
+    line = sb_token_line_of(str(text), str("ab"), &len);
+    assert_ptr_equal(line, text + 5);
+    assert_int_equal(len, 8);
+
+    line = sb_token_line_of(str(text), str("b"), &len);
+    assert_ptr_equal(line, text + 17);
+    assert_int_equal(len, 3);
+
+    assert_null(sb_token_line_of(str(text), str("c"), &len));
+    assert_null(sb_token_line_of(str(text), str("3"), &len));
+    assert_null(sb_token_line_of(str(""), str("a"), &len));
+}
+
+
+/* Whether "a" is the last admin beside "b". */
+static bool
+last(const char *a, const char *b)
+{
+    bool          is;
+    char          text[512];
+    unsigned      line;
+    sb_tokens_t   t;
+    const char   *why;
+
+    snprintf(text, sizeof(text), "a " HASH " %s\nb " HASH " %s\n", a, b);
+    assert_int_equal(sb_tokens_parse(&t, str(text), &line, &why), SB_OK);
+
+    is = sb_token_last_admin(&t, &t.items[0], NOW);
+    sb_tokens_free(&t);
+
+    return is;
+}
+
+
+static void
+test_last_admin(void **state)
+{
+    (void) state;
+
+    assert_true(last("role=admin", "role=operator"));
+    assert_true(last("role=admin", "role=admin sandboxes=s1"));
+    assert_true(last("role=admin", "role=admin expires=2030-01-01T00:00:00Z"));
+    assert_true(last("role=admin expires=2030-01-02T00:00:00Z",
+                     "role=admin expires=2030-01-01T00:00:00Z"));
+
+    assert_false(last("role=operator", "role=operator"));
+    assert_false(last("role=admin", "role=admin"));
+    assert_false(last("role=admin sandboxes=s1", "role=operator"));
+    assert_false(last("role=admin expires=2030-01-01T00:00:00Z", "role=admin"));
+    assert_false(last("role=admin expires=2030-01-01T00:00:00Z",
+                      "role=admin expires=2030-01-02T00:00:00Z"));
+    assert_false(last("role=admin expires=2020-01-01T00:00:00Z",
+                      "role=viewer"));
+}
+
+
 int
 main(void)
 {
@@ -707,6 +842,9 @@ main(void)
         cmocka_unit_test(test_endpoint),
         cmocka_unit_test(test_endpoint_bound),
         cmocka_unit_test(test_like),
+        cmocka_unit_test(test_ask),
+        cmocka_unit_test(test_line_of),
+        cmocka_unit_test(test_last_admin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
