@@ -384,6 +384,7 @@ cmp_ok($seen, '>', 0, 'and it is there');
     $c->write($c->build(POST => execd('s2') . '/command',
         body => '{"command":"left"}', headers => [ $t->credential,
         'X-Correlation-Id: left' ]));
+    $c->response(head_only => 1);
     $t->wait_for(sub {
         ($went{left}) = ids(ask('operations?correlation=left'));
         return $went{left};
