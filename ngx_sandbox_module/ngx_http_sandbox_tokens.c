@@ -469,6 +469,9 @@ ngx_http_sandbox_held_look(ngx_event_t *ev)
 
         ngx_http_sandbox_metric_add(TOKENS_CUT, 1);
 
+        /* an upstream gives up its hold among the cleanups: not the last one */
+        r->main->count++;
+
         ngx_http_finalize_request(r, NGX_ERROR);
         ngx_http_run_posted_requests(c);
     }
