@@ -1,7 +1,7 @@
 // Where the navigation leads.  A new area gets a line here, its routes in
 // routes.tsx and its texts in i18n/.
 
-import { Box, History, LayoutDashboard, ShieldCheck, type LucideIcon } from 'lucide-react';
+import { Box, History, KeyRound, LayoutDashboard, ShieldCheck, type LucideIcon } from 'lucide-react';
 import type { ParseKeys } from 'i18next';
 import type { Role } from '@/api/session';
 
@@ -19,6 +19,7 @@ export const AREAS: readonly Area[] = [
   { to: '/sandboxes', label: 'nav.sandboxes', icon: Box },
   { to: '/history', label: 'nav.history', icon: History },
   { to: '/policy', label: 'nav.policy', icon: ShieldCheck, role: 'admin' },
+  { to: '/tokens', label: 'nav.tokens', icon: KeyRound, role: 'admin' },
 ];
 
 /** Tabs of a sandbox: addresses below sandboxes/{id}/. */

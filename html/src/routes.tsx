@@ -37,6 +37,7 @@ export const makeRouter = () => createBrowserRouter([
           { path: 'history', lazy: () => import('@/pages/timeline') },
           { path: 'runs/:run', lazy: () => import('@/pages/timeline') },
           { path: 'policy', lazy: () => import('@/pages/policy') },
+          { path: 'tokens', lazy: () => import('@/pages/tokens') },
           { path: '*', element: <NotFound /> },
         ],
       },

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
 # What belongs to the gateway itself, in a real browser: the rules in force and
-# what they would say, and who holds what in a sandbox.
+# what they would say, who holds what in a sandbox, and tokens.
 
 use strict;
 use warnings;
@@ -18,6 +18,7 @@ my $c = SandboxConsole->new;
 $c->fact(sandbox => $c->sandbox('data-cleaning-7'), origin => $c->url =~ s{/console/$}{}r);
 $c->look('policy');
 $c->look('locks');
+$c->look('tokens');
 $c->stop;
 
 done_testing;

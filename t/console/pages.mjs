@@ -11,6 +11,7 @@ const PAGES = {
   'history': 'history',
   'run': 'runs/nightly-31',
   'policy': 'policy',
+  'tokens': 'tokens',
   'no-match': 'history?q=nothing-has-this-word',
   'unknown-sandbox': 'sandboxes/no-such-sandbox/history',
   'not-found': 'no/such/page',

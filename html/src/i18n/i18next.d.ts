@@ -13,6 +13,7 @@ import type sandboxes from './en/sandboxes.json';
 import type signin from './en/signin.json';
 import type terminal from './en/terminal.json';
 import type timeline from './en/timeline.json';
+import type tokens from './en/tokens.json';
 
 declare module 'i18next' {
   interface CustomTypeOptions {
@@ -30,6 +31,7 @@ declare module 'i18next' {
       signin: typeof signin;
       terminal: typeof terminal;
       timeline: typeof timeline;
+      tokens: typeof tokens;
     };
   }
 }

@@ -49,7 +49,7 @@ export function Snippet({ text, label }: { text: string; label: string }) {
   return (
     <div className="relative rounded-md border bg-raised text-left">
       <PlainText text={text} wrap={false} label={label} className="pr-10" />
-      <div className="absolute right-1 top-1"><CopyButton text={text} label={t('copy')} /></div>
+      <div className="absolute right-0 top-0 rounded-md bg-raised p-1"><CopyButton text={text} label={t('copy')} /></div>
     </div>
   );
 }
