@@ -36,7 +36,6 @@ my $t = SandboxTest->new(http => SandboxPorts::server($listener),
             alias $tmp/;
             add_header Content-Security-Policy "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'";
             add_header Cross-Origin-Opener-Policy same-origin;
-            add_header Set-Cookie "sandbox_session_1=console-secret; HttpOnly; SameSite=Strict; Path=/";
             add_header Set-Cookie "console_view=console-secret; Max-Age=900; Path=/";
         }
 END_LOCATIONS
@@ -49,6 +48,14 @@ $t->get("/v1/sandboxes/$_") for qw(s1 s2);
 SandboxTest::write_file("$tmp/index.html",
     '<title>console</title><script src="tell.js"></script>');
 SandboxTest::write_file("$tmp/tell.js", says('console'));
+SandboxTest::write_file("$tmp/still.html",
+    '<title>-</title><script src="still.js"></script>');
+SandboxTest::write_file("$tmp/still.js", <<'END_SCRIPT');
+const r = new XMLHttpRequest();
+r.open("GET", "/v1/sandboxes", false);
+r.send();
+document.title = "sandboxes: " + r.status;
+END_SCRIPT
 chmod 0755, $tmp;
 
 page('s2', $_, '<title>victim</title><link rel="icon" href="data:,"><script>'
@@ -74,6 +81,9 @@ $up->script('GET /v1/sandboxes/s1/proxy/8080/sw.js', [ send =>
 
 my $dom = browse("$console/console/");
 like($dom, qr/<title>console/, 'the operator opens the console');
+sign_in();
+like(browse("$console/console/still.html"), qr/sandboxes: 200</,
+     'and has signed in: a request of its page works by the cookie');
 like(browse("$console/console/cookies"), qr/console_view=console-secret/,
      'whose cookie the browser keeps');
 like(browse($victim), qr/victim-secret/, 'and the port of another sandbox')
@@ -145,7 +155,7 @@ is_deeply([ grep { $_ ne 'GET /v1/sandboxes/s2/proxy/8080/opened' } @foreign ],
           [], 'nothing of it came to upstream, to the sandbox or the other port');
 ok(scalar(grep { /opened/ } @foreign), 'a link is a link');
 my @heads = map { $_->{head} } $up->requests;
-ok(!grep({ /console-secret|sandbox_port|sbx_|sbe_/ } @heads),
+ok(!grep({ /console-secret|sandbox_(?:port|session)|sbx_|sbe_/ } @heads),
    "no cookie and no ticket came up, the operator's session neither");
 
 # and to the gateway
@@ -158,6 +168,8 @@ cmp_ok(scalar(grep { $_ == 401 || $_ == 403 } @statuses), '>', 3,
 
 $dom = browse("$console/console/cookies");
 like($dom, qr/console_view=console-secret/, "the console's cookie is as it was");
+like(browse("$console/console/still.html"), qr/sandboxes: 200</,
+     'and the session goes on');
 unlike($dom, qr/evil/, 'no cookie of the page came to the console');
 $up->mark;
 browse("$b/after");
@@ -222,6 +234,25 @@ sub page {
 
 
 # Says who it is to whoever frames it or has opened it.
+
+# By a page that is gone afterwards, since the token stands in it.
+
+sub sign_in {
+    SandboxTest::write_file("$tmp/signin.html",
+        '<title>-</title><script src="signin.js"></script>');
+    SandboxTest::write_file("$tmp/signin.js", <<"END_SCRIPT");
+const r = new XMLHttpRequest();
+r.open("POST", "/console/api/v1/session", false);
+r.setRequestHeader("Content-Type", "application/json");
+r.send('{"token":"$t->{tokens}{admin}"}');
+document.title = "session: " + r.status;
+END_SCRIPT
+
+    like(browse("$console/console/signin.html"), qr/session: 20\d</,
+         'the operator signs in');
+    unlink "$tmp/signin.html", "$tmp/signin.js";
+}
+
 
 sub says {
     my $who = shift;
