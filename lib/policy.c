@@ -11,9 +11,13 @@
 #include "path.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 
-#define SB_POLICY_PATH_SEGMENTS  2048
+#define SB_POLICY_PATH_SEGMENTS  256
+#define SB_POLICY_PATH_TIME      250000000   /* ns of one verdict's paths */
+#define SB_POLICY_PATH_WORK      65536       /* bytes and 64 a pattern, between
+                                               two looks at the clock */
 
 /* Does a condition hold? */
 typedef enum {
@@ -37,6 +41,11 @@ typedef struct {
     sb_path_parts_t             parts;
     const char                 *odd;        /* why it cannot be judged */
     sb_str_t                    path;
+
+    /* the time of all of them */
+    size_t                      work;       /* since the clock was looked at */
+    int64_t                     until;      /* 0: it was not yet */
+    bool                        late;
 } sb_policy_walk_t;
 
 
@@ -401,10 +410,34 @@ sb_policy_outcome(const sb_policy_rule_t *rule, const sb_policy_condition_t *c,
 }
 
 
+/* Have the paths taken too long?  `cost` more is to be matched. */
+static bool
+sb_policy_late(sb_policy_walk_t *w, size_t cost)
+{
+    int64_t          now;
+    struct timespec  ts;
+
+    w->work += cost;
+
+    if (w->late || (w->until && w->work < SB_POLICY_PATH_WORK)) {
+        return w->late;
+    }
+
+    (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    now = (int64_t) ts.tv_sec * 1000000000 + ts.tv_nsec;
+
+    w->work = 0;
+    w->until = w->until ? w->until : now + SB_POLICY_PATH_TIME;
+    w->late = now > w->until;
+
+    return w->late;
+}
+
+
 /* Patterns decide in order, the last that matches wins.  While mounts are not
  * known, `guess` says whether the path is in one. */
 static bool
-sb_policy_patterns(const sb_policy_walk_t *w, const sb_policy_condition_t *c,
+sb_policy_patterns(sb_policy_walk_t *w, const sb_policy_condition_t *c,
     bool below, bool guess)
 {
     bool                        match = false, hit;
@@ -412,7 +445,7 @@ sb_policy_patterns(const sb_policy_walk_t *w, const sb_policy_condition_t *c,
     const sb_pattern_t         *p;
     const sb_policy_request_t  *r = w->request;
 
-    for (i = 0; i < c->n; i++) {
+    for (i = 0; i < c->n && !sb_policy_late(w, w->path.len + 64); i++) {
         p = c->values[i].pattern;
 
         if (p->mounts) {
@@ -436,7 +469,7 @@ sb_policy_patterns(const sb_policy_walk_t *w, const sb_policy_condition_t *c,
 
 
 static sb_holds_e
-sb_policy_path(const sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+sb_policy_path(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
     const sb_policy_condition_t *c)
 {
     bool  below, match;
@@ -446,7 +479,9 @@ sb_policy_path(const sb_policy_walk_t *w, const sb_policy_rule_t *rule,
 
     match = sb_policy_patterns(w, c, below, false);
 
-    if (match != sb_policy_patterns(w, c, below, true)) {
+    if (!w->request->has_mounts
+        && match != sb_policy_patterns(w, c, below, true))
+    {
         return SB_H_UNKNOWN;
     }
 
@@ -501,10 +536,10 @@ sb_policy_found(const sb_policy_condition_t *c, const sb_policy_file_t *f)
 /* Do the conditions about a file hold?  Those about its path come last: a path
  * that cannot be judged is refused there. */
 static bool
-sb_policy_file(const sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+sb_policy_file(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
     const sb_policy_file_t *f, bool *odd)
 {
-    bool                          paths = false;
+    bool                          paths = false, outcome;
     size_t                        i;
     sb_holds_e                    holds;
     const sb_policy_condition_t  *c;
@@ -560,9 +595,20 @@ sb_policy_file(const sb_policy_walk_t *w, const sb_policy_rule_t *rule,
     for (i = 0; i < rule->n; i++) {
         c = &rule->conditions[i];
 
-        if (c->kind == SB_PC_PATH
-            && !sb_policy_outcome(rule, c, sb_policy_path(w, rule, c)))
-        {
+        if (c->kind != SB_PC_PATH) {
+            continue;
+        }
+
+        outcome = sb_policy_outcome(rule, c, sb_policy_path(w, rule, c));
+
+        if (w->late) {
+            w->odd = "The paths take too long to judge: send fewer, or shorter "
+                     "ones.";
+            *odd = true;
+            return true;
+        }
+
+        if (!outcome) {
             return false;
         }
     }

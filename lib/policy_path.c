@@ -321,15 +321,20 @@ sb_is_deep(sb_str_t segment)
 }
 
 
-/* All segments of the pattern against the first n of the path. */
+/* All segments of the pattern against the first of n, as many as it takes: the
+ * leftmost place for what follows a star is as good as any other. */
 static bool
-sb_segments_match(const sb_pattern_t *p, const sb_path_parts_t *path, size_t n)
+sb_segments_match(const sb_pattern_t *p, const sb_str_t *segments, size_t n)
 {
     size_t  i = 0, k = 0, star = SIZE_MAX, from = 0;
 
     for ( ;; ) {
 
-        if (i < p->n && sb_is_deep(p->segments[i])) {
+        if (i == p->n) {
+            return true;
+        }
+
+        if (sb_is_deep(p->segments[i])) {
 
             if (i + 1 == p->n) {
                 /* all that is inside, and so at least one */
@@ -339,15 +344,11 @@ sb_segments_match(const sb_pattern_t *p, const sb_path_parts_t *path, size_t n)
             star = ++i;
             from = k;
 
-        } else if (i < p->n && k < n
-                   && sb_segment_match(p->segments[i], path->segments[k],
-                                       p->nocase))
+        } else if (k < n
+                   && sb_segment_match(p->segments[i], segments[k], p->nocase))
         {
             i++;
             k++;
-
-        } else if (i == p->n && k == n) {
-            return true;
 
         } else if (star == SIZE_MAX || from >= n) {
             return false;
@@ -364,31 +365,21 @@ bool
 sb_pattern_match(const sb_pattern_t *p, const sb_path_parts_t *path,
     sb_at_e at)
 {
-    size_t           k;
-    sb_path_parts_t  one;
+    size_t  k, n = path->n;
 
-    if (p->n == 0) {
-        return path->n == 0;
+    if (p->n == 0 || n == 0) {
+        return p->n == n;
     }
 
-    for (k = 1; k <= path->n; k++) {
+    /* the file itself is no directory */
+    n -= p->directory && at == SB_AT_FILE;
 
-        if (p->directory && k == path->n && at == SB_AT_FILE) {
-            break;
-        }
+    if (p->anchored) {
+        return sb_segments_match(p, path->segments, n);
+    }
 
-        if (p->anchored) {
-            if (sb_segments_match(p, path, k)) {
-                return true;
-            }
-
-            continue;
-        }
-
-        one.n = 1;
-        one.segments = &path->segments[k - 1];
-
-        if (sb_segments_match(p, &one, 1)) {
+    for (k = 0; k < n; k++) {
+        if (sb_segments_match(p, &path->segments[k], 1)) {
             return true;
         }
     }

@@ -278,6 +278,13 @@ test_patterns(void **state)
         { "**/.git/config", "file.write", "/.git/config", true },
         { "**/.git/config", "file.write", "/w/.git/hooks", false },
         { "**/**/**/**/**/x", "file.write", "/a/b/c/d/e/f/g/h", false },
+        { "**/a/b", "file.write", "/a/a/b/c", true },
+        { "**/a/b/**/c", "file.write", "/a/x/a/b/x/a/c/d", true },
+        { "**/a/b/**/c", "file.write", "/a/x/b/x/a/c/d", false },
+        { "**/a/", "file.write", "/w/a", false },
+        { "**/a/", "file.write", "/w/a/a", true },
+        { "/a/**/", "file.write", "/a/b", false },
+        { "/a/**/", "file.write", "/a/b/c", true },
         { "*a*a*a*a*a*b", "file.write", "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
           false },
         { "*.py[co]", "file.write", "/w/a.pyc", true },
@@ -387,6 +394,68 @@ test_many_paths(void **state)
     assert_int_equal(v.decision, SB_POLICY_DENY);
     assert_true(v.limit);
 
+    sb_policy_free(p);
+}
+
+
+/* C080: what names too many segments, or takes too long, is never let through */
+static void
+test_path_bounds(void **state)
+{
+    size_t               i;
+    char                 deep[2 * 257 + 1];
+    sb_policy_t         *p;
+    sb_policy_file_t    *f;
+    sb_policy_request_t  r = { .op = sb_op_find(sb_lit("file.write")),
+                               .nfiles = 10000, .files_total = 10000 };
+    sb_policy_verdict_t  v;
+
+    (void) state;
+
+    for (i = 0; i < 257; i++) {
+        memcpy(deep + 2 * i, "/a", 2);
+    }
+
+    p = policy("deny x { path **/x/y; }\ndefault allow;");
+
+    assert_int_equal(judge_path(p, "file.write", sb_str(deep, 512)).decision,
+                     SB_POLICY_ALLOW);
+
+    v = judge_path(p, "file.write", sb_str(deep, 514));
+    assert_int_equal(v.decision, SB_POLICY_DENY);
+    assert_string_equal(v.rule, "x");
+    assert_non_null(strstr(v.reason, "segments"));
+
+    sb_policy_free(p);
+
+    /* seconds of work */
+
+    f = calloc(10000, sizeof(sb_policy_file_t));
+    assert_non_null(f);
+
+    for (i = 0; i < 10000; i++) {
+        f[i].path = sb_str(deep, 512);
+        f[i].mode = SB_MODE_NONE;
+    }
+
+    r.files = f;
+    p = policy("deny first { operation file.read; }\nobserve seen { path s; }\n"
+               "deny slow { path **/*a*a*a*b/1 **/*a*a*a*b/2 **/*a*a*a*b/3 "
+               "**/*a*a*a*b/4 **/*a*a*a*b/5 **/*a*a*a*b/6 **/*a*a*a*b/7 "
+               "**/a/a/a/a/a/a/a/8 **/a/a/a/a/a/a/a/9 **/a/a/a/a/a/a/a/10; }\n"
+               "default allow;");
+
+    v = judge(p, &r);
+    assert_int_equal(v.decision, SB_POLICY_DENY);
+    assert_string_equal(v.rule, "slow");
+    assert_non_null(strstr(v.reason, "too long"));
+
+    /* the next verdict has its own time */
+    r.nfiles = 1;
+    r.files_total = 1;
+    assert_int_equal(judge(p, &r).decision, SB_POLICY_ALLOW);
+
+    free(f);
     sb_policy_free(p);
 }
 
@@ -865,6 +934,7 @@ main(void)
         cmocka_unit_test(test_odd_paths),
         cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_many_paths),
+        cmocka_unit_test(test_path_bounds),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_conditions),
         cmocka_unit_test(test_shell),
