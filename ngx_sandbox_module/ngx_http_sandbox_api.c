@@ -516,8 +516,9 @@ ngx_http_sandbox_api_body(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
 static void
 ngx_http_sandbox_api_body_ready(ngx_http_request_t *r)
 {
-    sb_str_t                 body;
-    ngx_http_sandbox_api_t  *a;
+    sb_str_t                      body;
+    ngx_http_sandbox_api_t       *a;
+    ngx_http_sandbox_loc_conf_t  *lcf;
 
     a = ngx_http_sandbox_api_get(r);
 
@@ -528,6 +529,19 @@ ngx_http_sandbox_api_body_ready(ngx_http_request_t *r)
 
     a->body.data = (u_char *) body.data;
     a->body.len = body.len;
+
+    /* a body may come slowly */
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    if (a->token
+        && !ngx_http_sandbox_tokens_stand(r, lcf->tokens, a->token, &a->session))
+    {
+        a->unauthenticated = "The token, or the session, was revoked or ended "
+                             "before the request had come.";
+        ngx_http_finalize_request(r, ngx_http_sandbox_api_401(r, a));
+        return;
+    }
 
     ngx_http_finalize_request(r, a->route->handler(r, a));
 }

@@ -164,7 +164,9 @@ ngx_http_sandbox_api_live(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
-    if (ngx_http_sandbox_tokens_hold(r, lcf->tokens, a->token) != NGX_OK) {
+    if (ngx_http_sandbox_tokens_hold(r, lcf->tokens, a->token, &a->session)
+        != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

@@ -315,7 +315,7 @@ ngx_http_sandbox_lock_ask(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     char                          *mem;
     size_t                         declared;
     sb_rc_t                        rc;
-    ngx_uint_t                     i, limit, may_pass;
+    ngx_uint_t                     i, limit, write, may_pass;
     const char                    *why;
     sb_lock_key_t                  keys[SB_LOCK_KEYS];
     sb_frame_writer_t              w;
@@ -338,6 +338,8 @@ ngx_http_sandbox_lock_ask(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     k->all = 0;
     k->pos = k->texts;
 
+    write = kind.write || kind.limit == SB_LIMIT_COMMAND;
+
     if (lcf->locks && kind.locks) {
         ngx_http_sandbox_lock_gather(ctx, k, kind.write);
     }
@@ -357,6 +359,7 @@ ngx_http_sandbox_lock_ask(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
         for (i = 0; i < declared; i++) {
             ngx_http_sandbox_lock_key(k, keys[i].path, keys[i].write);
+            write = write || keys[i].write;
         }
     }
 
@@ -364,10 +367,8 @@ ngx_http_sandbox_lock_ask(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         /* more than can be told: all there is */
         k->n = 0;
         k->pos = k->texts;
-        ngx_http_sandbox_lock_key(k, sb_lit("/"), kind.write || kind.limit
-                                                    == SB_LIMIT_COMMAND);
-        ngx_http_sandbox_lock_key(k, sb_lit("."), kind.write || kind.limit
-                                                    == SB_LIMIT_COMMAND);
+        ngx_http_sandbox_lock_key(k, sb_lit("/"), write);
+        ngx_http_sandbox_lock_key(k, sb_lit("."), write);
     }
 
     limit = lcf->limits ? lcf->limits->most[kind.limit] : 0;

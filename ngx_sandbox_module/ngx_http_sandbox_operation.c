@@ -861,9 +861,26 @@ ngx_http_sandbox_forward(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         }
     }
 
+    /* it may have waited for its body, its keys, its files */
+
+    if (ctx->token
+        && !ngx_http_sandbox_tokens_stand(r, lcf->tokens, ctx->token,
+                                          &ctx->session))
+    {
+        ngx_http_sandbox_metric_add(AUTH_FAILURES, 1);
+
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_UNAUTHORIZED,
+                                       "GATEWAY_UNAUTHENTICATED",
+                                       "The token, or the session, was revoked "
+                                       "or ended while the request waited.",
+                                       NULL);
+    }
+
     if ((ctx->op->flags & (SB_OPF_LONG|SB_OPF_UPGRADE|SB_OPF_UNKNOWN))
         && ctx->token
-        && ngx_http_sandbox_tokens_hold(r, lcf->tokens, ctx->token) != NGX_OK)
+        && ngx_http_sandbox_tokens_hold(r, lcf->tokens, ctx->token,
+                                        &ctx->session)
+           != NGX_OK)
     {
         ctx->judged = 1;
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

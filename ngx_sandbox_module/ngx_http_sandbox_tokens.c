@@ -7,6 +7,7 @@
 
 
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_session.h"
 #include "ngx_http_sandbox_tokens_int.h"
 
 
@@ -19,9 +20,8 @@ typedef struct {
     ngx_queue_t                    queue;
     ngx_http_request_t            *request;
     ngx_http_sandbox_tokens_t     *tokens;
-    uint64_t                       expires_us;
-    char                           id[SB_TOKEN_ID_MAX + 1];
-    uint8_t                        hash[32];
+    const sb_token_t              *token;
+    ngx_str_t                      session;
 } ngx_http_sandbox_held_t;
 
 
@@ -333,9 +333,7 @@ ngx_http_sandbox_tokens_refresh(sb_tokens_t *tokens)
 
     /* without memory nobody is let in, until there is some */
 
-    if (set.items || t->sh->n == 0) {
-        t->generation = t->sh->generation;
-    }
+    t->generation = set.items || t->sh->n == 0 ? t->sh->generation : 0;
 
     ngx_shmtx_unlock(&t->shpool->mutex);
 
@@ -366,9 +364,36 @@ ngx_http_sandbox_tokens_keep(ngx_http_request_t *r, const sb_token_t *row)
 }
 
 
+ngx_uint_t
+ngx_http_sandbox_tokens_stand(ngx_http_request_t *r, sb_tokens_t *tokens,
+    const sb_token_t *token, ngx_str_t *session)
+{
+    uint64_t                       now;
+    sb_token_t                     found;
+    const sb_token_t              *row;
+    ngx_http_sandbox_main_conf_t  *mcf;
+
+    now = sb_now_us();
+
+    ngx_http_sandbox_tokens_refresh(tokens);
+
+    if (session->len) {
+        mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
+
+        return ngx_http_sandbox_session_find(mcf, tokens, session, now, &found)
+               == NGX_OK;
+    }
+
+    row = sb_token_find(tokens, sb_str(token->id, ngx_strlen(token->id)), now);
+
+    return row && sb_equal_ct(row->hash, token->hash, sizeof(token->hash))
+           && (token->expires_us == 0 || token->expires_us > now);
+}
+
+
 ngx_int_t
 ngx_http_sandbox_tokens_hold(ngx_http_request_t *r, sb_tokens_t *tokens,
-    const sb_token_t *token)
+    const sb_token_t *token, ngx_str_t *session)
 {
     ngx_event_t              *ev;
     ngx_pool_cleanup_t       *cln;
@@ -394,9 +419,8 @@ ngx_http_sandbox_tokens_hold(ngx_http_request_t *r, sb_tokens_t *tokens,
     held = cln->data;
     held->request = r;
     held->tokens = (ngx_http_sandbox_tokens_t *) tokens;
-    held->expires_us = token->expires_us;
-    ngx_memcpy(held->id, token->id, sizeof(held->id));
-    ngx_memcpy(held->hash, token->hash, sizeof(held->hash));
+    held->token = token;
+    held->session = *session;
 
     cln->handler = ngx_http_sandbox_held_free;
     ngx_queue_insert_tail(&ngx_http_sandbox_held, &held->queue);
@@ -421,18 +445,14 @@ ngx_http_sandbox_held_free(void *data)
 static void
 ngx_http_sandbox_held_look(ngx_event_t *ev)
 {
-    uint64_t                  now;
     ngx_queue_t               all, *q;
     ngx_connection_t         *c;
-    const sb_token_t         *row;
     ngx_http_request_t       *r;
     ngx_http_sandbox_held_t  *held;
 
     if (ngx_queue_empty(&ngx_http_sandbox_held)) {
         return;
     }
-
-    now = sb_now_us();
 
     /* each is looked at once, whatever the end of others does to the queue */
 
@@ -447,25 +467,22 @@ ngx_http_sandbox_held_look(ngx_event_t *ev)
 
         held = ngx_queue_data(q, ngx_http_sandbox_held_t, queue);
 
-        ngx_http_sandbox_tokens_refresh(&held->tokens->set);
+        r = held->request;
 
-        row = sb_token_find(&held->tokens->set,
-                            sb_str(held->id, ngx_strlen(held->id)), now);
-
-        if (row && sb_equal_ct(row->hash, held->hash, sizeof(held->hash))
-            && (held->expires_us == 0 || held->expires_us > now))
+        if (ngx_http_sandbox_tokens_stand(r, &held->tokens->set, held->token,
+                                          &held->session))
         {
             continue;
         }
 
-        r = held->request;
         c = r->connection;
 
         ngx_http_set_log_request(c->log, r);
 
         ngx_log_error(NGX_LOG_INFO, c->log, 0,
-                      "sandbox: the token \"%s\" has been revoked, or is over: "
-                      "what it had open is cut", held->id);
+                      "sandbox: the token \"%s\", or a session of it, has been "
+                      "revoked or is over: what it had open is cut",
+                      held->token->id);
 
         ngx_http_sandbox_metric_add(TOKENS_CUT, 1);
 

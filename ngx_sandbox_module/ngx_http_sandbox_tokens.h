@@ -22,9 +22,14 @@ ngx_int_t ngx_http_sandbox_tokens_add(sb_tokens_t *tokens,
     const sb_token_t *token);
 ngx_int_t ngx_http_sandbox_tokens_drop(sb_tokens_t *tokens, ngx_str_t *id);
 
-/* What lasts is cut when its token is revoked, or over.  NGX_ERROR: no memory. */
+/* After a wait: do the token and the session (empty: none) by which a request was
+ * let in still stand?  Refreshes tokens. */
+ngx_uint_t ngx_http_sandbox_tokens_stand(ngx_http_request_t *r,
+    sb_tokens_t *tokens, const sb_token_t *token, ngx_str_t *session);
+/* What lasts is cut when they do not any more.  The text of the session lives as
+ * long as the request.  NGX_ERROR: no memory. */
 ngx_int_t ngx_http_sandbox_tokens_hold(ngx_http_request_t *r,
-    sb_tokens_t *tokens, const sb_token_t *token);
+    sb_tokens_t *tokens, const sb_token_t *token, ngx_str_t *session);
 
 /* A wrong credential came over a connection: how long, in ms, its answer is to
  * wait.  Right ones are never asked for that, whoever shares their address. */
