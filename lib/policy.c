@@ -33,6 +33,7 @@ typedef struct {
     sb_policy_verdict_t        *verdict;
     sb_policy_command_t        *command;
     uint8_t                     applies[SB_POLICY_RULES_MAX];
+    bool                        early;      /* limits alone */
 
     /* one path */
     sb_at_e                     at;
@@ -125,12 +126,12 @@ sb_policy_odd(sb_str_t path)
 
 /* Cuts a path into segments. */
 static sb_rc_t
-sb_policy_parts(sb_policy_walk_t *w, sb_str_t path)
+sb_policy_parts(sb_policy_walk_t *w)
 {
-    char    *p, *slash, *end;
-    size_t   len, n = 0;
+    char      *p, *slash, *end;
+    size_t     len, n = 0;
+    sb_str_t   path = w->path;
 
-    w->path = path;
     w->parts.n = 0;
     w->odd = sb_policy_odd(path);
 
@@ -693,6 +694,10 @@ sb_policy_one(sb_policy_walk_t *w, const sb_policy_file_t *f)
         return;
     }
 
+    if (w->early) {
+        return;
+    }
+
     rule = &w->policy->fallback;
 
     if (rule->effect == SB_PE_DENY) {
@@ -702,6 +707,36 @@ sb_policy_one(sb_policy_walk_t *w, const sb_policy_file_t *f)
     } else if (v->rule == NULL) {
         v->rule = rule->name;
         v->line = rule->line;
+    }
+}
+
+
+/* Leaves what refuses by a limit, without a look at paths and before anything
+ * could allow it, and what no more bytes can turn round. */
+static void
+sb_policy_only_limits(sb_policy_walk_t *w)
+{
+    bool                          keep = true;
+    size_t                        i, k;
+    const sb_policy_rule_t       *rule;
+    const sb_policy_condition_t  *c;
+
+    for (i = 0; i < w->policy->n; i++) {
+
+        if (!w->applies[i]) {
+            continue;
+        }
+
+        rule = &w->policy->rules[i];
+        keep = keep && rule->effect != SB_PE_ALLOW;
+
+        w->applies[i] = keep && rule->limit;
+
+        for (k = 0; w->applies[i] && k < rule->n; k++) {
+            c = &rule->conditions[k];
+            w->applies[i] = c->kind < SB_PC_REQUEST_SIZE
+                            || (c->kind != SB_PC_PATH && !c->negated);
+        }
     }
 }
 
@@ -743,6 +778,10 @@ sb_policy_walk(sb_policy_walk_t *w)
         }
     }
 
+    if (w->early) {
+        sb_policy_only_limits(w);
+    }
+
     if (r->nfiles == 0) {
         sb_policy_one(w, NULL);
         return SB_OK;
@@ -755,7 +794,9 @@ sb_policy_walk(sb_policy_walk_t *w)
 
     for (i = 0; i < r->nfiles; i++) {
 
-        rc = sb_policy_parts(w, r->files[i].path);
+        w->path = r->files[i].path;
+
+        rc = w->early ? SB_OK : sb_policy_parts(w);
         if (rc != SB_OK) {
             return rc;
         }
@@ -771,9 +812,9 @@ sb_policy_walk(sb_policy_walk_t *w)
 }
 
 
-sb_rc_t
-sb_policy_check(const sb_policy_t *policy, const sb_policy_request_t *request,
-    sb_policy_verdict_t *verdict)
+static sb_rc_t
+sb_policy_judge(const sb_policy_t *policy, const sb_policy_request_t *request,
+    bool early, sb_policy_verdict_t *verdict)
 {
     sb_rc_t           rc;
     sb_policy_walk_t  walk, *w = &walk;
@@ -784,6 +825,7 @@ sb_policy_check(const sb_policy_t *policy, const sb_policy_request_t *request,
     w->policy = policy;
     w->request = request;
     w->verdict = verdict;
+    w->early = early;
     w->at = sb_policy_at(request->op);
     w->tree = sb_policy_tree(request->op);
 
@@ -794,6 +836,22 @@ sb_policy_check(const sb_policy_t *policy, const sb_policy_request_t *request,
     free(w->mem);
 
     return rc;
+}
+
+
+sb_rc_t
+sb_policy_check(const sb_policy_t *policy, const sb_policy_request_t *request,
+    sb_policy_verdict_t *verdict)
+{
+    return sb_policy_judge(policy, request, false, verdict);
+}
+
+
+sb_rc_t
+sb_policy_check_limits(const sb_policy_t *policy,
+    const sb_policy_request_t *request, sb_policy_verdict_t *verdict)
+{
+    return sb_policy_judge(policy, request, true, verdict);
 }
 
 

@@ -106,6 +106,14 @@ void sb_policy_free(sb_policy_t *policy);
 sb_rc_t sb_policy_check(const sb_policy_t *policy,
     const sb_policy_request_t *request, sb_policy_verdict_t *verdict);
 
+/*
+ * The same of a request whose files are still coming: denied is only what a
+ * rule with a limit and without a path denies, whatever else comes.  Looks at
+ * no path, so that it may be asked again and again.
+ */
+sb_rc_t sb_policy_check_limits(const sb_policy_t *policy,
+    const sb_policy_request_t *request, sb_policy_verdict_t *verdict);
+
 /* Can a verdict on this operation depend on its files?  Then an upload is read
  * to its end before it goes on. */
 bool sb_policy_reads(const sb_policy_t *policy, const sb_op_t *op);

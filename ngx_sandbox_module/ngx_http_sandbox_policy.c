@@ -22,7 +22,8 @@ static ngx_int_t ngx_http_sandbox_policy_read(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_policy_ready(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
-    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
+    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf,
+    ngx_uint_t early);
 static size_t ngx_http_sandbox_policy_room(ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_policy_files(ngx_http_sandbox_ctx_t *ctx,
     sb_policy_request_t *p, sb_policy_file_t *f);
@@ -131,7 +132,7 @@ ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
         return ngx_http_sandbox_policy_read(r, ctx);
     }
 
-    rc = ngx_http_sandbox_policy_verdict(r, ctx, lcf);
+    rc = ngx_http_sandbox_policy_verdict(r, ctx, lcf, 0);
 
     if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -221,7 +222,7 @@ ngx_http_sandbox_policy_early(ngx_http_request_t *r,
 
     ctx->looked = ctx->bytes_in + NGX_HTTP_SANDBOX_POLICY_STEP;
 
-    if (ngx_http_sandbox_policy_verdict(r, ctx, lcf) != NGX_OK) {
+    if (ngx_http_sandbox_policy_verdict(r, ctx, lcf, 1) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -243,7 +244,8 @@ ngx_http_sandbox_policy_early(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
-    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf)
+    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf,
+    ngx_uint_t early)
 {
     size_t                pairs;
     sb_rc_t               rc;
@@ -335,7 +337,8 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
     }
 
     if (rc == SB_OK) {
-        rc = sb_policy_check(lcf->policy, &p, ctx->verdict);
+        rc = early ? sb_policy_check_limits(lcf->policy, &p, ctx->verdict)
+                   : sb_policy_check(lcf->policy, &p, ctx->verdict);
     }
 
     sb_policy_known_free(&known);

@@ -518,6 +518,63 @@ test_limits(void **state)
 }
 
 
+/* While an upload still comes: what its size alone decides. */
+static void
+test_early_limits(void **state)
+{
+    size_t               i;
+    sb_policy_t         *p;
+    sb_policy_file_t     f[2] = { { .path = sb_lit("../w/a"), .mode = 4755,
+                                    .has_size = true, .size = 1 },
+                                  { .path = sb_lit("/w/b"), .mode = 644,
+                                    .has_size = true, .size = 2000 } };
+    sb_policy_request_t  r = { .op = sb_op_find(sb_lit("file.write")),
+                               .has_size = true, .size = 2001,
+                               .files = f, .nfiles = 2, .files_total = 2 };
+    sb_policy_verdict_t  v;
+
+    static const struct {
+        const char  *rules, *rule;
+    } cases[] = {
+        { "deny big { file_size > 1k; }", "big" },
+        { "deny all { request_size > 2k; }", NULL },
+        { "deny all { request_size > 1k; }", "all" },
+        { "deny many { files > 1; }", "many" },
+        { "deny x { path /w; } deny y { mode 4000; } deny z { not path /w; } "
+          "deny big { file_size > 1k; }", "big" },
+        { "allow none { operation file.read; } deny big { file_size > 1k; }",
+          "big" },
+        /* these wait for the rest */
+        { "deny big { path /w; file_size > 1k; }", NULL },
+        { "allow b { path /w/b; } deny big { file_size > 1k; }", NULL },
+        { "deny small { not file_size > 1k; }", NULL },
+        { "deny big { not content secret; file_size > 1k; }", NULL },
+        { "observe big { file_size > 1k; }", NULL },
+        { "deny x { mode 4000; }", NULL },
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char  text[256];
+
+        snprintf(text, sizeof(text), "%s default deny;", cases[i].rules);
+        p = policy(text);
+
+        assert_int_equal(sb_policy_check_limits(p, &r, &v), SB_OK);
+
+        if ((v.decision == SB_POLICY_DENY) != (cases[i].rule != NULL)
+            || (cases[i].rule && (!v.limit
+                                  || strcmp(v.rule, cases[i].rule) != 0)))
+        {
+            fail_msg("%s: %s", cases[i].rules, v.rule ? v.rule : "passed");
+        }
+
+        sb_policy_free(p);
+    }
+}
+
+
 /* --- who and where ---------------------------------------------------------- */
 
 /* Which rule denies it; NULL: none. */
@@ -936,6 +993,7 @@ main(void)
         cmocka_unit_test(test_many_paths),
         cmocka_unit_test(test_path_bounds),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_early_limits),
         cmocka_unit_test(test_conditions),
         cmocka_unit_test(test_shell),
         cmocka_unit_test(test_mounts),
