@@ -36,7 +36,9 @@ static const sb_shell_wrapper_t  wrappers[] = {
     { "chroot", "", "userspec groups ", 1, false },
     { "unshare", "SGRw", "setuid setgid root wd ", 0, false },
     { "nsenter", "tSG", "target setuid setgid ", 0, false },
-    { "setpriv", "", "", 0, false },
+    { "setpriv", "", "ruid euid reuid rgid egid regid groups inh-caps "
+      "ambient-caps bounding-set securebits pdeathsig selinux-label "
+      "apparmor-profile ", 0, false },
     { "taskset", "", "", 1, false },
     { "chrt", "", "", 1, false },
     { "flock", "wE", "wait timeout conflict-exit-code ", 1, false },
@@ -399,6 +401,97 @@ sb_shell_unwrap(sb_shell_line_t *line, const sb_shell_wrapper_t *w, size_t i,
 }
 
 
+/* Goes past what stands before a command: assignments and keywords. */
+static sb_rc_t
+sb_shell_lead(sb_shell_line_t *line, size_t *i, size_t n)
+{
+    sb_rc_t   rc = SB_OK;
+    sb_str_t  word;
+
+    while (rc == SB_OK && *i < n) {
+        word = sb_shell_word(line, *i);
+
+        if (line->words[*i].flags & SB_SW_ASSIGN) {
+            rc = sb_shell_emit(line, *i, *i + 1);
+            (*i)++;
+
+        } else if (line->words[*i].flags & SB_SW_QUOTED) {
+            break;
+
+        } else if (sb_eq(word, sb_lit("function"))) {
+            *i += 2;
+
+        } else if (sb_shell_in(keywords, word)) {
+            (*i)++;
+
+        } else {
+            break;
+        }
+    }
+
+    return rc;
+}
+
+
+/* `time` and `coproc` are words of the shell: it reads on behind them. */
+static sb_rc_t
+sb_shell_reads_on(sb_shell_line_t *line, bool coproc, size_t *i, size_t n)
+{
+    sb_rc_t   rc;
+    sb_str_t  next;
+
+    if (coproc && *i + 1 < n && !(line->words[*i + 1].flags & SB_SW_QUOTED)) {
+        next = sb_shell_word(line, *i + 1);
+
+        if (sb_shell_in(keywords, next) || sb_eq(next, sb_lit("case"))) {
+            /* a name, for bash; to other shells it is the command */
+            rc = sb_shell_emit(line, *i, n);
+            if (rc != SB_OK) {
+                return rc;
+            }
+
+            (*i)++;
+        }
+    }
+
+    return sb_shell_lead(line, i, n);
+}
+
+
+/* Has it an option that makes something else run, now or under a name? */
+static bool
+sb_shell_defers(sb_shell_line_t *line, size_t i, size_t n, sb_str_t base)
+{
+    int       option;
+    size_t    k;
+    sb_str_t  word;
+
+    if (sb_eq(base, sb_lit("hash"))) {
+        option = 'p';
+
+    } else if (sb_eq(base, sb_lit("mapfile"))
+               || sb_eq(base, sb_lit("readarray")))
+    {
+        option = 'C';
+
+    } else {
+        return false;
+    }
+
+    for (k = i + 1; k < n; k++) {
+        word = sb_shell_word(line, k);
+
+        if ((line->words[k].flags & (SB_SW_EXPANDS|SB_SW_GLOB))
+            || (sb_shell_option(word) && memchr(word.data, option, word.len)))
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
 /* `find ... -exec COMMAND ... ;` */
 static sb_rc_t
 sb_shell_find(sb_shell_line_t *line, size_t i, size_t n, unsigned depth);
@@ -473,6 +566,11 @@ sb_shell_command(sb_shell_line_t *line, size_t i, size_t n, unsigned depth)
         return sb_shell_find(line, i, n, depth);
     }
 
+    if (sb_shell_defers(line, i, n, base)) {
+        line->shell->unread = true;
+        return SB_OK;
+    }
+
     if (sb_shell_in(interpreters, base)) {
         line->shell->unread |= i + 1 == n || sb_shell_option(
                                                  sb_shell_word(line, i + 1))
@@ -489,6 +587,17 @@ sb_shell_command(sb_shell_line_t *line, size_t i, size_t n, unsigned depth)
         }
 
         k = sb_shell_unwrap(line, w, i, n, &rc);
+
+        if (rc == SB_OK && (sb_eq(base, sb_lit("time"))
+                            || sb_eq(base, sb_lit("coproc"))))
+        {
+            rc = sb_shell_reads_on(line, base.data[0] == 'c', &k, n);
+        }
+
+        if (sb_eq(base, sb_lit("setpriv"))) {
+            /* who runs it, and with which powers */
+            line->shell->unread |= k > i + 1;
+        }
 
         if (sb_eq(base, sb_lit("xargs")) || sb_eq(base, sb_lit("parallel"))) {
             /* more words come from elsewhere */
@@ -581,31 +690,13 @@ sb_shell_sort(sb_shell_line_t *line)
 sb_rc_t
 sb_shell_run(sb_shell_line_t *line)
 {
-    size_t    i = 0;
-    sb_rc_t   rc;
-    sb_str_t  word;
+    size_t   i = 0;
+    sb_rc_t  rc;
 
     rc = sb_shell_sort(line);
 
-    while (rc == SB_OK && i < line->n) {
-        word = sb_shell_word(line, i);
-
-        if (line->words[i].flags & SB_SW_ASSIGN) {
-            rc = sb_shell_emit(line, i, i + 1);
-            i++;
-
-        } else if (line->words[i].flags & SB_SW_QUOTED) {
-            break;
-
-        } else if (sb_eq(word, sb_lit("function"))) {
-            i += 2;
-
-        } else if (sb_shell_in(keywords, word)) {
-            i++;
-
-        } else {
-            break;
-        }
+    if (rc == SB_OK) {
+        rc = sb_shell_lead(line, &i, line->n);
     }
 
     if (rc != SB_OK || i >= line->n) {

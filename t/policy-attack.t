@@ -190,6 +190,7 @@ my @wrap = (
     sub { '/bin/bash -e -o pipefail -c ' . single($_[0]) }, sub { 'eval ' . single($_[0]) },
     sub { "env X=1 sh -c " . single($_[0]) }, sub { 'timeout 5 sh -c ' . single($_[0]) },
     sub { 'nohup bash -c ' . single($_[0]) . ' &' }, sub { "if true; then $_[0]; fi" },
+    sub { "time { $_[0]; }" }, sub { "time ! $_[0]" }, sub { "coproc N { $_[0]; }; wait" },
     sub { "while $_[0]; do break; done" }, sub { "f() { $_[0]; }; f" },
     sub { my $e = mark(); "bash <<'$e'\n$_[0]\n$e" }, sub { 'bash <<< ' . single($_[0]) },
     sub { 'find / -maxdepth 0 -exec sh -c ' . single($_[0]) . ' \;' },
