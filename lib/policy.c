@@ -79,7 +79,10 @@ sb_policy_tree(const sb_op_t *op)
 {
     const char  *name = sb_policy_plain_name(op);
 
-    return strcmp(name, "dir.delete") == 0 || strcmp(name, "file.move") == 0;
+    /* an isolated session sees all that is below what it is given */
+
+    return strcmp(name, "dir.delete") == 0 || strcmp(name, "file.move") == 0
+           || strcmp(op->name, "isolated.create") == 0;
 }
 
 
@@ -475,7 +478,7 @@ sb_policy_path(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
 {
     bool  below, match;
 
-    /* to remove or to move a directory does it to all that is in it */
+    /* what is done to a directory is done to all that is in it */
     below = w->tree && rule->effect != SB_PE_ALLOW && !c->negated;
 
     match = sb_policy_patterns(w, c, below, false);

@@ -158,6 +158,11 @@ for my $op (qw(file.move file.replace file.chmod file.delete dir.create dir.dele
 
 is((check('--operation', 'dir.delete', '--path', '/root'))[0], 1, 'what a directory takes along');
 is((check('--operation', 'dir.delete', '--path', '/workspace'))[0], 0, 'a root itself');
+is((check('--operation', 'isolated.create', '--path', '/workspace/a'))[0], 0, 'isolated');
+for my $path ('/', '/root', '/etc', '/srv/data') {
+    is((check('--operation', 'isolated.create', '--path', '/workspace', '--path', $path))[0], 1,
+       "isolated, with all of $path");
+}
 is((check('--operation', 'file.read', '--path', '/etc/hosts'))[0], 0, 'reading');
 is((check('--operation', 'file.read', '--path', '~/.ssh/id_rsa'))[0], 1, 'C084: reading by "~"');
 is((check('--operation', 'command.execute', '--command', 'rm -rf /'))[0], 0,
