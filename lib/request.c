@@ -138,23 +138,30 @@ sb_request_env_runs(sb_str_t name)
 }
 
 
-/* What is run beside the text of a command, or in place of it. */
-static sb_rc_t
-sb_request_runs(sb_request_ctx_t *c)
+/* What is run beside the text of a command. */
+static void
+sb_request_envs(sb_request_ctx_t *c)
 {
-    sb_rc_t         rc;
-    const sb_jv_t  *root, *v;
+    const sb_jv_t  *v;
 
-    root = sb_jdoc_root(c->mem->doc);
-    v = sb_jv_get(root, "envs");
+    v = sb_jv_get(sb_jdoc_root(c->mem->doc), "envs");
 
     if (v && v->kind == SB_JSON_OPEN_OBJECT) {
         for (v = v->child; v; v = v->next) {
             c->r->env_runs |= sb_request_env_runs(v->key);
         }
     }
+}
 
-    v = sb_jv_get(root, "argv");
+
+/* What is run in place of it. */
+static sb_rc_t
+sb_request_argv(sb_request_ctx_t *c)
+{
+    sb_rc_t         rc;
+    const sb_jv_t  *v;
+
+    v = sb_jv_get(sb_jdoc_root(c->mem->doc), "argv");
 
     if (v == NULL || v->kind != SB_JSON_OPEN_ARRAY || v->child == NULL) {
         return SB_OK;
@@ -206,7 +213,11 @@ sb_request_refine(sb_request_ctx_t *c, bool empty)
         }
 
     } else if (sb_eq(name, sb_lit("command.execute")) && !empty) {
-        rc = sb_request_runs(c);
+        sb_request_envs(c);
+        rc = sb_request_argv(c);
+
+    } else if (sb_eq(name, sb_lit("isolated.run")) && !empty) {
+        sb_request_envs(c);
 
     } else if (sb_eq(name, sb_lit("sandbox.create")) && !empty) {
         r->volumes = sb_jv_get(sb_jdoc_root(c->mem->doc), "volumes");

@@ -146,6 +146,10 @@ for my $name (qw(PATH BASH_ENV LD_PRELOAD ENV)) {
     is($r->json->{details}{rule}, 'dark', 'which a rule may deny');
 }
 
+$r = $t->post("$execd/v1/isolated/session/x/run", body => '{"code":"ls","envs":{"PATH":"/x"}}',
+              headers => [ @shy ]);
+is($r->json->{details}{rule}, 'dark', '... in an isolated session too');
+
 is($t->post("$execd/command", body => '{"command":"ls","envs":{"LANG":"C","PATHX":"/x"}}',
             headers => [ @shy ])->status, 200, 'other names do not');
 

@@ -362,6 +362,40 @@ test_cases(void **state)
 }
 
 
+/* Names in an environment that run more than the text says. */
+static void
+test_env_runs(void **state)
+{
+    size_t  i;
+    char    text[128];
+    got_t   g = { 0 };
+
+    static const struct {
+        const char  *path, *member, *name;
+        bool         runs;
+    } runs[] = {
+        { EXECD "/command", "command", "PATH", true },
+        { EXECD "/command", "command", "PATHS", false },
+        { EXECD "/v1/isolated/session/x/run", "code", "PATH", true },
+        { EXECD "/v1/isolated/session/x/run", "code", "BASH_ENV", true },
+        { EXECD "/v1/isolated/session/x/run", "code", "LD_PRELOAD", true },
+        { EXECD "/v1/isolated/session/x/run", "code", "LANG", false },
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        (void) snprintf(text, sizeof(text), "{\"%s\":\"ls\",\"envs\":{\"A\":"
+                        "\"1\",\"%s\":\"/x\"}}", runs[i].member,
+                        runs[i].name);
+        assert_int_equal(read_request(&g, "POST", runs[i].path,
+                                      sb_str(text, strlen(text))), SB_OK);
+        assert_int_equal(g.r.env_runs, runs[i].runs);
+        done(&g);
+    }
+}
+
+
 static void
 test_facts(void **state)
 {
@@ -951,6 +985,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_env_runs),
         cmocka_unit_test(test_facts),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_large),
