@@ -27,6 +27,7 @@ await run({
   'live, line by line': async (browser) => {
     const page = await commands(browser);
 
+    await page.locator('textarea:focus').waitFor({ timeout: 5000 });
     ok(await field(page).evaluate((e) => e === document.activeElement), 'the field has the keyboard');
     await enter(page, 'for i in 1 2 3 4; do echo "line $i"; sleep 1; done; echo "at the end" >&2; exit 3');
     await log(page).getByText('line 1', { exact: true }).waitFor();

@@ -1,4 +1,4 @@
-import { type KeyboardEvent, useImperativeHandle, useRef, useState, type Ref } from 'react';
+import { type KeyboardEvent, type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react';
 import { Play, SlidersHorizontal } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import type { CommandRequest } from '@/api/commands';
@@ -70,6 +70,13 @@ export function CommandForm({ recent, disabled, onRun, ref }: Props) {
       field.current?.focus();
     },
   }), []);
+
+  // what is disabled when it appears gets no focus then
+  useEffect(() => {
+    if (!disabled && document.activeElement === document.body) {
+      field.current?.focus();
+    }
+  }, [disabled]);
 
   const run = () => {
     if (disabled || command.trim() === '' || timeoutWrong || wrong !== null) {
