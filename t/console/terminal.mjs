@@ -316,6 +316,7 @@ await run({
     await type(page, 'echo "w=<$W>"');
     await shows(page, /^w=<>$/);
     await tabs.first().click();
+    await page.waitForFunction(() => document.activeElement?.closest('[role="tabpanel"]'));
     await type(page, 'echo "w=<$W>"');
     await shows(page, /^w=<first>$/);
     ok(true, 'each with its own shell, and the keyboard in the one that is seen');

@@ -74,7 +74,11 @@ export function WindowList<T>({
 
   /** What is in view now, and by what it will be found again. */
   const look = useCallback(() => {
-    const { scrollTop, clientHeight } = box.current!;
+    if (box.current === null) {
+      return;     // hidden, while something on the page is still on its way
+    }
+
+    const { scrollTop, clientHeight } = box.current;
     const from = indexAt(scrollTop);
     const to = indexAt(scrollTop + clientHeight);
 
@@ -100,7 +104,11 @@ export function WindowList<T>({
   }, [onFollow]);
 
   const onScroll = () => {
-    const { scrollTop, clientHeight, scrollHeight } = box.current!;
+    if (box.current === null) {
+      return;
+    }
+
+    const { scrollTop, clientHeight, scrollHeight } = box.current;
 
     if (ended && scrollTop + clientHeight >= scrollHeight - AT_END) {
       setFollow(true);

@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react';
+import { type KeyboardEvent, type Ref, useImperativeHandle, useLayoutEffect, useRef, useState } from 'react';
 import { Play, SlidersHorizontal } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import type { CommandRequest } from '@/api/commands';
@@ -71,8 +71,9 @@ export function CommandForm({ recent, disabled, onRun, ref }: Props) {
     },
   }), []);
 
-  // what is disabled when it appears gets no focus then
-  useEffect(() => {
+  // what is disabled or hidden (a text is still on its way) when it appears
+  // gets no focus then
+  useLayoutEffect(() => {
     if (!disabled && document.activeElement === document.body) {
       field.current?.focus();
     }
