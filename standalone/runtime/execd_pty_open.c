@@ -180,6 +180,8 @@ rt_pty_ws(rt_req_t *r, const char *id)
     }
 
     if (!rt_is_websocket(r)) {
+        /* before the answer: who has read it may attach at once */
+        rt_pty_unlock(w);
         rt_out(r, "Sec-Websocket-Version", "13");
         rt_fail_text(r, 400, "Bad Request\n");
         return;
