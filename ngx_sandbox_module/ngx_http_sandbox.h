@@ -465,6 +465,9 @@ ngx_int_t ngx_http_sandbox_drain(ngx_http_request_t *r);
 /* ngx_http_sandbox_body.c: request bodies */
 ngx_int_t ngx_http_sandbox_read_body(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+/* The rest of it, once the multipart reader has begun. */
+ngx_int_t ngx_http_sandbox_spool_upload(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 /* Reads a whole upload, so that its paths are known; nginx spools it. */
 ngx_int_t ngx_http_sandbox_read_upload(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);

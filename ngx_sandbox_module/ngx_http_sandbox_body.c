@@ -58,6 +58,16 @@ ngx_http_sandbox_read_upload(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    return ngx_http_sandbox_spool_upload(r, ctx);
+}
+
+
+ngx_int_t
+ngx_http_sandbox_spool_upload(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
     ctx->body_started = 1;
 
     rc = ngx_http_read_client_request_body(r, ngx_http_sandbox_upload_ready);

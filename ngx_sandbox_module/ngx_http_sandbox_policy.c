@@ -20,7 +20,6 @@
 
 static ngx_int_t ngx_http_sandbox_policy_read(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
-static void ngx_http_sandbox_policy_ready(ngx_http_request_t *r);
 static ngx_int_t ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf,
     ngx_uint_t early);
@@ -181,34 +180,9 @@ ngx_http_sandbox_policy_read(ngx_http_request_t *r,
                                        "one boundary.", NULL);
     }
 
-    ctx->body_started = 1;
     ctx->looked = NGX_HTTP_SANDBOX_POLICY_STEP;
 
-    rc = ngx_http_read_client_request_body(r, ngx_http_sandbox_policy_ready);
-
-    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
-        return rc;
-    }
-
-    ngx_http_finalize_request(r, NGX_DONE);
-
-    return NGX_DONE;
-}
-
-
-static void
-ngx_http_sandbox_policy_ready(ngx_http_request_t *r)
-{
-    ngx_http_sandbox_ctx_t  *ctx;
-
-    ctx = ngx_http_sandbox_get_ctx(r);
-
-    ctx->body_done = 1;
-
-    r->preserve_body = 1;
-    r->write_event_handler = ngx_http_core_run_phases;
-
-    ngx_http_core_run_phases(r);
+    return ngx_http_sandbox_spool_upload(r, ctx);
 }
 
 
