@@ -155,7 +155,7 @@ ok(everywhere($two->{token}, '401'), 'no worker knows it any more');
 is(revoke($two->{id})->status, 404, 'once');
 my %left = items();
 ok(!$left{$two->{id}}, 'it is not listed');
-ok($t->wait_for(sub { $t->log_text =~ /\Q"$two->{id}" has been revoked\E/ }),
+ok($t->wait_for(sub { $t->log_text =~ /token "\Q$two->{id}\E".* has been revoked/ }),
    'what it had open is cut');
 
 $t->reload;
