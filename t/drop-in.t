@@ -44,6 +44,7 @@ chmod 0700, "$tmp/data";
 my $conf = SandboxTest::read_file("$SandboxProcess::ROOT/conf/drop-in.conf");
 
 for ([ '/usr/local/lib/sandbox-gateway', $build ],
+     [ '/usr/local/share/sandbox-gateway/console', "$build/console" ],
      [ '/var/lib/sandbox', "$tmp/data" ],
      [ '/etc/nginx/sandbox.tokens', "$tmp/tokens" ],
      [ '127.0.0.1:8080', "127.0.0.1:$port" ],
@@ -139,6 +140,33 @@ my ($event) = SandboxProcess->wait_for(sub {
     return $e[0];
 });
 is($event && $event->{actor_id}, 'dropped-in', 'on record');
+
+
+# --- the console, as the standalone gateway serves it
+
+my @wanted = (
+    [ 'Content-Security-Policy' => qr/^default-src 'self'; script-src 'self'; .*frame-ancestors 'none'/ ],
+    [ 'X-Content-Type-Options' => qr/^nosniff$/ ],
+    [ 'Referrer-Policy' => qr/^no-referrer$/ ],
+    [ 'Cross-Origin-Opener-Policy' => qr/^same-origin$/ ],
+);
+$r = ask($port, '/console/sandboxes/s1/history?q=a');
+is($r->status, 200, 'the console needs no token');
+my ($script) = $r->content =~ /<script[^>]* src="(?:\.\/)?(assets\/[^"]+)"/;
+my $asset = ask($port, '/console/' . ($script // 'none'));
+is($asset->status, 200, 'its files are there');
+like($asset->header('Cache-Control'), qr/immutable/, '... for good');
+
+for my $of ([ 'a page' => $r ], [ 'a file' => $asset ]) {
+    like($of->[1]->header($_->[0]) // '', $_->[1], "$of->[0] has $_->[0]")
+        for @wanted;
+}
+
+for ([ '/console', 'console/' ], [ '/console?x=/', 'console/?x=/' ]) {
+    $r = ask($port, $_->[0]);
+    is($r->status, 301, "C133 $_->[0] is led on");
+    is($r->header('Location'), $_->[1], '... with its query, to nowhere else');
+}
 
 my ($helper) = grep {
     SandboxTest::read_file("/proc/$_/cmdline")
