@@ -294,6 +294,7 @@ typedef struct {
     off_t                         looked;       /* at its limits, up to here */
     sb_policy_verdict_t          *verdict;      /* NULL: not judged */
     ngx_str_t                     known;        /* of the sandbox, for that */
+    uint64_t                      known_changes;    /* of metadata, before */
 
     /* locks */
     ngx_str_t                     lock_keys;    /* X-Sandbox-Lock */
@@ -371,6 +372,8 @@ typedef struct {
     unsigned                      policed:1;    /* the policy has spoken */
     unsigned                      known_found:1;    /* known is what it is */
     unsigned                      known_waiting:1;
+    unsigned                      known_asked:2;    /* times */
+    unsigned                      known_told:1; /* it may have changed */
     unsigned                      spool_full:1;
     unsigned                      spooling:1;   /* an upload is read whole */
     unsigned                      spooled:1;

@@ -3,6 +3,9 @@
  * mounts; of a sandbox made before nginx was, or thrown out of the zone,
  * upstream is asked, which tells metadata alone.  What is not known then counts
  * against the operation (lib/policy.h).
+ *
+ * An answer is about the time when it was asked for.  Changes of metadata that
+ * pass here are counted: what was asked for before one is asked for again.
  */
 
 
@@ -15,15 +18,23 @@
 /* of one sandbox in the zone; what is longer is asked for again */
 #define NGX_HTTP_SANDBOX_KNOWN_MAX  8192
 
+/* questions for one operation; fits known_asked */
+#define NGX_HTTP_SANDBOX_KNOWN_ASKS  3
 
+/* how long upstream may still carry out a change that it has not answered; s */
+#define NGX_HTTP_SANDBOX_KNOWN_UNSURE  60
+
+
+static ngx_uint_t ngx_http_sandbox_known_differs(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 static ngx_int_t ngx_http_sandbox_known_look(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_uint_t *stale);
 static ngx_uint_t ngx_http_sandbox_known_ask(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_known_answer(void *data, ngx_uint_t status,
     ngx_str_t *body);
-static void ngx_http_sandbox_known_keep(ngx_http_request_t *r, sb_str_t id,
-    sb_buf_t *b, ngx_uint_t made);
+static ngx_int_t ngx_http_sandbox_known_keep(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, sb_str_t id, sb_buf_t *b, ngx_uint_t made);
 
 
 ngx_int_t
@@ -32,7 +43,7 @@ ngx_http_sandbox_known_find(ngx_http_request_t *r,
 {
     ngx_uint_t  stale;
 
-    if (ctx->known_found) {
+    if (ctx->known_found && !ngx_http_sandbox_known_differs(r, ctx)) {
         return NGX_OK;
     }
 
@@ -61,6 +72,33 @@ ngx_http_sandbox_known_find(ngx_http_request_t *r,
 }
 
 
+/* Has metadata changed since it was found?  An upload takes its time. */
+
+static ngx_uint_t
+ngx_http_sandbox_known_differs(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_uint_t                     differs;
+    ngx_http_sandbox_zone_t       *zone;
+    ngx_http_sandbox_main_conf_t  *mcf;
+    ngx_http_sandbox_zone_node_t  *sn;
+
+    mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
+
+    zone = ngx_http_sandbox_zone_open(mcf, ctx->route.sandbox, &sn);
+    if (zone == NULL) {
+        return 0;
+    }
+
+    differs = ngx_http_sandbox_zone_changes(zone, ctx->route.sandbox)->n
+              != ctx->known_changes;
+
+    ngx_http_sandbox_zone_unlock(zone);
+
+    return differs;
+}
+
+
 static ngx_int_t
 ngx_http_sandbox_known_look(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_uint_t *stale)
@@ -74,6 +112,8 @@ ngx_http_sandbox_known_look(ngx_http_request_t *r,
 
     *stale = 0;
 
+    ngx_str_null(&ctx->known);
+
     /* nothing else may be allocated while the zone is locked */
 
     p = ngx_pnalloc(r->pool, NGX_HTTP_SANDBOX_KNOWN_MAX);
@@ -85,6 +125,9 @@ ngx_http_sandbox_known_look(ngx_http_request_t *r,
     if (zone == NULL) {
         return NGX_OK;
     }
+
+    ctx->known_changes = ngx_http_sandbox_zone_changes(zone,
+                                                       ctx->route.sandbox)->n;
 
     if (sn && sn->known) {
         ngx_http_sandbox_zone_touch(zone, sn);
@@ -117,7 +160,8 @@ ngx_http_sandbox_known_ask(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
     id = ctx->route.sandbox;
 
-    if (id.len > NGX_HTTP_SANDBOX_ZONE_ID_MAX
+    if (ctx->known_asked == NGX_HTTP_SANDBOX_KNOWN_ASKS
+        || id.len > NGX_HTTP_SANDBOX_ZONE_ID_MAX
         || lcf->upstream->url.len != mcf->upstream_url.len
         || ngx_strncmp(lcf->upstream->url.data, mcf->upstream_url.data,
                        mcf->upstream_url.len)
@@ -126,6 +170,8 @@ ngx_http_sandbox_known_ask(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         /* the helper asks the server of the first location */
         return 0;
     }
+
+    ctx->known_asked++;
 
     p = ngx_cpymem(buf, "/v1/sandboxes/", sizeof("/v1/sandboxes/") - 1);
     p = (u_char *) ngx_escape_uri(p, (u_char *) id.data, id.len,
@@ -158,7 +204,11 @@ ngx_http_sandbox_known_answer(void *data, ngx_uint_t status, ngx_str_t *body)
                                 ngx_http_sandbox_str(&ctx->known), &b)
            == SB_OK)
     {
-        ngx_http_sandbox_known_keep(r, ctx->route.sandbox, &b, 0);
+        if (ngx_http_sandbox_known_keep(r, ctx, ctx->route.sandbox, &b, 0)
+            != NGX_OK)
+        {
+            ctx->known_found = 0;
+        }
 
         ctx->known.data = ngx_pnalloc(r->pool, b.len);
         ctx->known.len = ctx->known.data ? b.len : 0;
@@ -190,26 +240,37 @@ ngx_http_sandbox_known_forget(ngx_http_sandbox_ctx_t *ctx)
 }
 
 
-/* What upstream tells later never takes the place of what the create request
- * said meanwhile: that knows the mounts. */
+/*
+ * What upstream tells later never takes the place of what the create request
+ * said meanwhile: that knows the mounts.  NGX_DECLINED: metadata has changed
+ * since upstream was asked.
+ */
 
-static void
-ngx_http_sandbox_known_keep(ngx_http_request_t *r, sb_str_t id, sb_buf_t *b,
-    ngx_uint_t made)
+static ngx_int_t
+ngx_http_sandbox_known_keep(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
+    sb_str_t id, sb_buf_t *b, ngx_uint_t made)
 {
-    ngx_http_sandbox_zone_t       *zone;
-    ngx_http_sandbox_main_conf_t  *mcf;
-    ngx_http_sandbox_zone_node_t  *sn;
+    ngx_uint_t                        differs;
+    ngx_http_sandbox_zone_t          *zone;
+    ngx_http_sandbox_main_conf_t     *mcf;
+    ngx_http_sandbox_zone_node_t     *sn;
+    ngx_http_sandbox_zone_changes_t  *changes;
 
     mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
 
-    if (b->len > NGX_HTTP_SANDBOX_KNOWN_MAX) {
-        return;
-    }
-
     zone = ngx_http_sandbox_zone_open(mcf, id, &sn);
     if (zone == NULL) {
-        return;
+        return NGX_OK;
+    }
+
+    changes = ngx_http_sandbox_zone_changes(zone, id);
+
+    /* the id of what is made was not known when it was asked for */
+    differs = (made ? zone->sh->changed : changes->n) != ctx->known_changes;
+
+    if ((differs && !made) || b->len > NGX_HTTP_SANDBOX_KNOWN_MAX) {
+        ngx_http_sandbox_zone_unlock(zone);
+        return differs && !made ? NGX_DECLINED : NGX_OK;
     }
 
     if (sn == NULL) {
@@ -219,9 +280,32 @@ ngx_http_sandbox_known_keep(ngx_http_request_t *r, sb_str_t id, sb_buf_t *b,
     if (sn && (made || sn->known == NULL || sn->known_stale)) {
         ngx_http_sandbox_zone_touch(zone, sn);
         ngx_http_sandbox_zone_know(zone, sn, sb_str(b->data, b->len));
+
+        sn->known_stale = differs || ngx_time() < changes->unsure;
     }
 
     ngx_http_sandbox_zone_unlock(zone);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_sandbox_known_making(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_http_sandbox_zone_t       *zone;
+    ngx_http_sandbox_main_conf_t  *mcf;
+    ngx_http_sandbox_zone_node_t  *sn;
+
+    mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
+
+    zone = ngx_http_sandbox_zone_open(mcf, ctx->route.sandbox, &sn);
+
+    if (zone) {
+        ctx->known_changes = zone->sh->changed;
+        ngx_http_sandbox_zone_unlock(zone);
+    }
 }
 
 
@@ -244,7 +328,7 @@ ngx_http_sandbox_known_made(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     if (sb_policy_known_made(ctx->facts->metadata, ctx->facts->volumes, &b)
         == SB_OK)
     {
-        ngx_http_sandbox_known_keep(r, id, &b, 1);
+        (void) ngx_http_sandbox_known_keep(r, ctx, id, &b, 1);
     }
 
     sb_buf_free(&b);
@@ -255,15 +339,32 @@ void
 ngx_http_sandbox_known_changed(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
-    ngx_http_sandbox_zone_t       *zone;
-    ngx_http_sandbox_main_conf_t  *mcf;
-    ngx_http_sandbox_zone_node_t  *sn;
+    ngx_http_sandbox_zone_t          *zone;
+    ngx_http_sandbox_main_conf_t     *mcf;
+    ngx_http_sandbox_zone_node_t     *sn;
+    ngx_http_sandbox_zone_changes_t  *changes;
+
+    if (!ctx->judged || ctx->known_told
+        || sb_op_index(ctx->op) != SB_OP_SANDBOX_METADATA_PATCH)
+    {
+        return;
+    }
+
+    ctx->known_told = 1;
 
     mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
 
     zone = ngx_http_sandbox_zone_open(mcf, ctx->route.sandbox, &sn);
 
     if (zone) {
+        zone->sh->changed++;
+
+        changes = ngx_http_sandbox_zone_changes(zone, ctx->route.sandbox);
+        changes->n++;
+
+        if (ctx->upstream_status == 0) {
+            changes->unsure = ngx_time() + NGX_HTTP_SANDBOX_KNOWN_UNSURE;
+        }
 
         if (sn) {
             sn->known_stale = 1;

@@ -16,10 +16,14 @@ ngx_int_t ngx_http_sandbox_known_find(ngx_http_request_t *r,
 /* Nobody waits any more. */
 void ngx_http_sandbox_known_forget(ngx_http_sandbox_ctx_t *ctx);
 
-/* Upstream has answered an operation: a sandbox was made, or its metadata may
- * have changed. */
+/* A sandbox will be asked for: in front of ngx_http_sandbox_known_made(). */
+void ngx_http_sandbox_known_making(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+/* Upstream has made it. */
 void ngx_http_sandbox_known_made(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, sb_str_t id);
+/* Upstream has answered, or never will.  When the operation changes metadata,
+ * what was asked for before counts no longer. */
 void ngx_http_sandbox_known_changed(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 

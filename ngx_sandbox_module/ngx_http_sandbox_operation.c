@@ -202,6 +202,7 @@ ngx_http_sandbox_detach(void *data)
     ngx_http_sandbox_before_forget(ctx);
     ngx_http_sandbox_precondition_forget(ctx);
     ngx_http_sandbox_known_forget(ctx);
+    ngx_http_sandbox_known_changed(ctx->request, ctx);
 }
 
 

@@ -114,6 +114,10 @@ ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
         return NGX_OK;
     }
 
+    if (sb_op_index(ctx->op) == SB_OP_SANDBOX_CREATE) {
+        ngx_http_sandbox_known_making(r, ctx);
+    }
+
     asks = ctx->route.sandbox.len ? sb_policy_asks(lcf->policy, ctx->op) : 0;
     asks &= ~SB_POLICY_CONTENT;
 

@@ -115,6 +115,8 @@ ngx_http_sandbox_header_filter(ngx_http_request_t *r)
         ctx->upstream_status = u->headers_in.status_n;
     }
 
+    ngx_http_sandbox_known_changed(r, ctx);
+
     if (ctx->judged && u && u->finalize_request
         && u->finalize_request != ngx_http_sandbox_upstream_finalize)
     {
@@ -337,10 +339,6 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     /* addresses end with what they name (design 6) */
 
     if (ctx->route.sandbox.len) {
-
-        if (sb_op_index(ctx->op) == SB_OP_SANDBOX_METADATA_PATCH) {
-            ngx_http_sandbox_known_changed(r, ctx);
-        }
 
         if (ctx->upstream_status == NGX_HTTP_NOT_FOUND
             && ctx->route.surface == SB_SURFACE_LIFECYCLE

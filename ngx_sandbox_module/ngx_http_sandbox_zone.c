@@ -14,7 +14,7 @@
 #include "ngx_http_sandbox_metrics.h"
 
 
-#define NGX_HTTP_SANDBOX_ZONE_LAYOUT  2
+#define NGX_HTTP_SANDBOX_ZONE_LAYOUT  3
 
 #define NGX_HTTP_SANDBOX_ZONE_PORTS   8
 #define NGX_HTTP_SANDBOX_ZONE_EVICT   32
@@ -503,6 +503,17 @@ ngx_http_sandbox_zone_remove_all(ngx_http_sandbox_zone_t *zone,
         e = ngx_queue_data(q, ngx_http_sandbox_zone_port_t, queue);
         ngx_http_sandbox_zone_remove(zone, e);
     }
+}
+
+
+ngx_http_sandbox_zone_changes_t *
+ngx_http_sandbox_zone_changes(ngx_http_sandbox_zone_t *zone, sb_str_t sandbox)
+{
+    uint32_t  hash;
+
+    hash = ngx_crc32_short((u_char *) sandbox.data, sandbox.len);
+
+    return &zone->sh->changes[hash % NGX_HTTP_SANDBOX_ZONE_CHANGES];
 }
 
 

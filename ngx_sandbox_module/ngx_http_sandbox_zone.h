@@ -21,6 +21,16 @@
 #define NGX_HTTP_SANDBOX_ZONE_AVOID_MAX  600000
 
 
+/* changes of metadata are counted by the hash of the sandbox's id */
+#define NGX_HTTP_SANDBOX_ZONE_CHANGES  128
+
+
+typedef struct {
+    uint64_t                      n;
+    time_t                        unsure;       /* until then */
+} ngx_http_sandbox_zone_changes_t;
+
+
 typedef struct {
     ngx_uint_t                    layout;
     ngx_rbtree_t                  sandboxes;
@@ -29,6 +39,9 @@ typedef struct {
     ngx_rbtree_node_t             owners_sentinel;
     ngx_queue_t                   lru;          /* the last used is first */
     uint64_t                      asked;        /* questions so far */
+    uint64_t                      changed;      /* changes of metadata so far */
+    ngx_http_sandbox_zone_changes_t
+                                  changes[NGX_HTTP_SANDBOX_ZONE_CHANGES];
 } ngx_http_sandbox_zone_sh_t;
 
 
@@ -112,6 +125,10 @@ void ngx_http_sandbox_zone_remove(ngx_http_sandbox_zone_t *zone,
     ngx_http_sandbox_zone_port_t *e);
 void ngx_http_sandbox_zone_remove_all(ngx_http_sandbox_zone_t *zone,
     ngx_http_sandbox_zone_node_t *sn);
+/* What counts the changes of metadata of the sandbox, known or not; of some
+ * others as well. */
+ngx_http_sandbox_zone_changes_t *ngx_http_sandbox_zone_changes(
+    ngx_http_sandbox_zone_t *zone, sb_str_t sandbox);
 /* Keeps what is known of the sandbox for its policy.  Without room nothing is. */
 void ngx_http_sandbox_zone_know(ngx_http_sandbox_zone_t *zone,
     ngx_http_sandbox_zone_node_t *sn, sb_str_t text);

@@ -133,5 +133,176 @@ select undef, undef, undef, 0.8;
 $up->script('GET /v1/sandboxes/slow');
 is(remove('slow', '/red/a'), 'passes', 'after a client that left');
 
+
+# --- a change passes meanwhile ------------------------------------------------------------
+
+my @merge = (headers => [ 'Content-Type: application/merge-patch+json' ]);
+
+sub upstream_waits {
+    my ($id, $name, %metadata) = @_;
+
+    my $body = JSON::PP::encode_json({ id => $id, status => { state => 'Running' },
+                                       metadata => \%metadata });
+
+    return [ until => $name ], [ send => "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+        . 'Content-Length: ' . length($body) . "\r\n\r\n$body" ];
+}
+
+sub asked {
+    my $id = shift;
+
+    return scalar $up->requests(qr{^GET /v1/sandboxes/$id$}, helper => 1);
+}
+
+# One that has a history, for which the helper asks once.
+
+sub old {
+    my ($id, %metadata) = @_;
+
+    $t->sandbox($id, metadata => \%metadata);
+    $t->post("/v1/sandboxes/$id/proxy/44772/command", body => '{"command":"true"}');
+    ok($t->wait_for(sub { asked($id) == 1 }), "$id is asked for by its history");
+}
+
+sub start_remove {
+    my $id = shift;
+
+    my $c = $t->connect;
+    $c->write($c->build(DELETE => "/v1/sandboxes/$id/proxy/44772/files?path=/red/a",
+                        headers => [ $t->credential ]));
+
+    return $c;
+}
+
+sub ends {
+    my $r = shift->response;
+
+    return $r->status == 200 ? 'passes' : $r->json->{details}{rule} // $r->status;
+}
+
+# upstream has answered what it was asked before the change, the answer comes after it
+
+for my $known (0, 1) {
+    my $id = "late$known";
+
+    old($id, team => 'red');
+
+    if ($known) {
+        is(remove($id, '/red/a'), 'passes', 'known before');
+        is($t->request(PATCH => "/v1/sandboxes/$id/metadata", body => '{"a":"b"}', @merge)
+             ->status, 200, 'and changed once');
+    }
+
+    my $before = asked($id);
+
+    $up->script("GET /v1/sandboxes/$id", upstream_waits($id, $id, team => 'red'));
+    my $c = start_remove($id);
+    ok($t->wait_for(sub { asked($id) > $before }), 'upstream is asked');
+
+    $up->script("GET /v1/sandboxes/$id");
+    $up->sandbox($id, metadata => { team => 'red', state => 'frozen' });
+    is($t->request(PATCH => "/v1/sandboxes/$id/metadata", body => '{"state":"frozen"}', @merge)
+         ->status, 200, 'meanwhile it is frozen');
+    $up->release($id);
+
+    is(ends($c), 'frozen', 'the old answer does not count');
+    is(asked($id), $before + 2, 'it is asked again');
+    is(remove($id, '/red/a'), 'frozen', 'for nobody') for 1 .. 4;
+    $c->close;
+}
+
+# it changes all the time
+
+old('moving', team => 'red');
+$up->script('GET /v1/sandboxes/moving', upstream_waits('moving', 'moving-1', team => 'red'));
+$c = start_remove('moving');
+
+for my $n (1 .. 3) {
+    ok($t->wait_for(sub { asked('moving') == $n + 1 }), 'upstream is asked');
+    $up->script('GET /v1/sandboxes/moving', upstream_waits('moving', 'moving-' . ($n + 1),
+                                                           team => 'red'));
+    is($t->request(PATCH => '/v1/sandboxes/moving/metadata', body => '{"a":"b"}', @merge)
+         ->status, 200, 'and it changes');
+    $up->release("moving-$n");
+}
+
+is(ends($c), 'frozen', 'what changes all the time is not known');
+is(asked('moving'), 4, 'and not asked for ever');
+$c->close;
+$up->script('GET /v1/sandboxes/moving');
+is(remove('moving', '/red/a'), 'passes', 'until it is at rest');
+
+# the change has no answer: nobody knows when it is carried out
+
+for my $how ('close', 'leave') {
+    my $id = "unsure-$how";
+
+    $t->sandbox($id, metadata => { team => 'red' });
+    is(remove($id, '/red/a'), 'passes', 'it is known');
+
+    $up->script("PATCH /v1/sandboxes/$id", $how eq 'close' ? [ 'close' ] : [ 'hang' ]);
+
+    if ($how eq 'close') {
+        is($t->request(PATCH => "/v1/sandboxes/$id/metadata", body => '{"state":"frozen"}',
+                       @merge)->status, 502, 'upstream leaves');
+
+    } else {
+        my $c = $t->connect;
+        $c->write($c->build(PATCH => "/v1/sandboxes/$id/metadata", body => '{"state":"frozen"}',
+                            headers => [ $t->credential, @{ $merge[1] } ]));
+        ok($t->wait_for(sub { scalar $up->requests(qr{^PATCH .*$id}) }), 'it is on its way');
+        $c->close;
+        ok($t->wait_for(sub { grep { $_->{kind} eq 'closed' } $up->entries }),
+           'the client leaves');
+    }
+
+    is(remove($id, '/red/a'), 'passes', 'upstream has not done it yet') for 1 .. 2;
+    $up->sandbox($id, metadata => { team => 'red', state => 'frozen' });
+    is(remove($id, '/red/a'), 'frozen', 'and is asked until it has');
+}
+
+# an upload is judged by what is known at its end
+
+SandboxTest::write_file("$t->{dir}/conf/policy", <<'END');
+deny frozen { operation file.*; metadata state=frozen; }
+deny big { operation file.write; file_size > 1m; }
+default allow;
+END
+$t->reload;
+
+$t->sandbox('upload', metadata => { team => 'red' });
+
+my $part = qq{--b\r\nContent-Disposition: form-data; name="metadata"; filename="m"\r\n}
+    . qq{Content-Type: application/json\r\n\r\n{"path":"/workspace/a"}\r\n}
+    . qq{--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nhello\r\n};
+
+$c = $t->connect;
+$c->write($c->build(POST => '/v1/sandboxes/upload/proxy/44772/files/upload', headers => [
+    $t->credential, 'Content-Type: multipart/form-data; boundary=b',
+    'Content-Length: ' . (length($part) + 7) ]) . $part);
+ok($t->wait_for(sub { asked('upload') }), 'upstream is asked while the upload comes');
+$up->sandbox('upload', metadata => { state => 'frozen' });
+is($t->request(PATCH => '/v1/sandboxes/upload/metadata', body => '{"state":"frozen"}', @merge)
+     ->status, 200, 'meanwhile it is frozen');
+$c->write("--b--\r\n");
+is(ends($c), 'frozen', 'and the upload is refused');
+
+# a sandbox that is changed before its create request is answered
+
+$t->sandbox('young', metadata => { state => 'frozen' });
+$up->script('POST /v1/sandboxes', [ until => 'young' ],
+            [ send => "HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\n"
+                . "Content-Length: 14\r\n\r\n" . '{"id":"young"}' ]);
+$c = $t->connect;
+$c->write($c->build(POST => '/v1/sandboxes', body => '{"image":{"uri":"a"},"metadata":{}}',
+                    headers => [ $t->credential, 'Content-Type: application/json' ]));
+ok($t->wait_for(sub { grep { index($_->{body} // '', '"metadata":{}') > 0 }
+                      $up->requests(qr{^POST /v1/sandboxes$}) }), 'one is being made');
+is($t->request(PATCH => '/v1/sandboxes/young/metadata', body => '{"state":"frozen"}', @merge)
+     ->status, 200, 'it is frozen');
+$up->release('young');
+is($c->response->status, 202, 'and made');
+is(remove('young', '/a'), 'frozen', 'it stays frozen');
+
 $t->stop;
 done_testing;

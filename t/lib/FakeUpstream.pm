@@ -16,6 +16,7 @@ package FakeUpstream;
 # Steps:
 #
 #   [ send => BYTES ]            [ pause => SECONDS ]
+#   [ until => NAME ]            wait for $up->release(NAME), 30 s at most
 #   [ chunk => BYTES ]           one HTTP chunk (an empty one ends the body)
 #   [ event => HASH or TEXT ]    one execd event in a chunk of its own
 #   [ repeat => N, STEP ]        N times a step
@@ -251,6 +252,16 @@ sub script {
         } if @steps;
         return;
     });
+}
+
+
+# Lets the steps go on that wait with [ until => NAME ].
+
+sub release {
+    my ($self, $name) = @_;
+
+    open my $fh, '>', "$self->{dir}/released-$name" or die "release: $!\n";
+    close $fh;
 }
 
 

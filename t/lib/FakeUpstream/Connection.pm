@@ -243,6 +243,14 @@ sub play {
         } elsif ($do eq 'pause') {
             sleep $arg[0];
 
+        } elsif ($do eq 'until') {
+            my $file = "$self->{upstream}{dir}/released-$arg[0]";
+
+            for (1 .. 3000) {
+                last if -e $file;
+                sleep 0.01;
+            }
+
         } elsif ($do eq 'chunk') {
             $self->chunk($arg[0]);
 
