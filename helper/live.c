@@ -83,6 +83,20 @@ live_ring_add(live_t *l, live_event_t *e)
 
 /* --- delivery, with the lock held ------------------------------------------ */
 
+/* Of a lock only type and actor are known. */
+static bool
+live_sub_wants_lock(const live_sub_t *s, const live_event_t *e)
+{
+    history_filter_t  f;
+
+    history_filter_init(&f);
+    f.type = s->filter.type;
+    f.actor = s->filter.actor;
+
+    return history_filter_match(&f, &e->facts);
+}
+
+
 bool
 live_sub_wants(const live_sub_t *s, const live_event_t *e)
 {
@@ -113,6 +127,10 @@ live_sub_wants(const live_sub_t *s, const live_event_t *e)
 
     if (e->kind == LIVE_GAP || e->kind == LIVE_SANDBOX) {
         return true;
+    }
+
+    if (e->kind == LIVE_LOCK) {
+        return live_sub_wants_lock(s, e);
     }
 
     if ((e->kind == LIVE_OUTPUT && !s->output)

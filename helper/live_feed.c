@@ -2,6 +2,7 @@
 
 #include "history_json.h"
 #include "id.h"
+#include "live_lock.h"
 #include "live_row.h"
 #include "utf8.h"
 
@@ -558,6 +559,23 @@ live_feed_seen(const journal_record_t *r)
 }
 
 
+static live_event_t *
+live_feed_lock(const journal_record_t *r)
+{
+    live_event_t            *e;
+    history_out_t            out = { .buf.max = LIVE_EVENT_MAX };
+    history_filter_facts_t   facts;
+
+    live_lock_write(&r->frame, &out, &facts);
+
+    e = live_event_make(r->cursor, LIVE_LOCK, "lock", &out, &facts,
+                        live_field(&r->frame, SB_T_SANDBOX));
+    sb_buf_free(&out.buf);
+
+    return e;
+}
+
+
 /* --- reading --------------------------------------------------------------- */
 
 live_feed_t *
@@ -714,6 +732,10 @@ live_feed_record(live_feed_t *f, const journal_record_t *r, bool tell)
 
     case SB_F_SEEN:
         e = tell ? live_feed_seen(r) : NULL;
+        break;
+
+    case SB_F_LOCK:
+        e = tell ? live_feed_lock(r) : NULL;
         break;
 
     case JOURNAL_F_STATE_OPERATION:

@@ -21,6 +21,7 @@ typedef enum {
     LIVE_OPERATION = 0,     /* started, completed */
     LIVE_OUTPUT,
     LIVE_GAP,
+    LIVE_LOCK,
     LIVE_SANDBOX,
     LIVE_TEXT               /* of the stream itself */
 } live_kind_e;
@@ -33,7 +34,8 @@ typedef struct {
     bool                     fold;      /* a poll: only who asks for its type
                                            sees it, unless it fails */
     sb_str_t                 sandbox;   /* empty: none */
-    history_filter_facts_t   facts;     /* of LIVE_OPERATION, LIVE_OUTPUT;
+    history_filter_facts_t   facts;     /* of LIVE_OPERATION, LIVE_OUTPUT,
+                                           LIVE_LOCK;
                                            paths of LIVE_SANDBOX: their ids */
     char                    *mem;       /* where the texts above stand */
     size_t                   len;       /* of what is sent */

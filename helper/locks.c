@@ -18,6 +18,7 @@ locks_new(size_t requests, size_t leases, int wake_fd)
         t->max_leases = leases;
         t->wake_fd = wake_fd;
         t->notes_last = &t->notes;
+        t->tales_last = &t->tales;
         pthread_mutex_init(&t->lock, NULL);
     }
 
@@ -344,6 +345,7 @@ locks_wait(locks_t *t, locks_req_t *r, uint64_t now_us, uint64_t timeout_us)
     t->nwaiting++;
     r->since_us = now_us;
     locks_link(r, false);
+    locks_quiet_add(t, r);
 
     if (timeout_us) {
         locks_deadline(t, r, now_us + timeout_us);
@@ -401,6 +403,10 @@ locks_req_end(locks_t *t, locks_req_t *r, uint64_t now_us)
     b->pins++;      /* those let on may end, too */
     class = SB_LIMITS;
 
+    if (r->told && !r->ended) {
+        locks_tale(t, r, r->state == LOCKS_R_HELD ? "released" : "left", NULL);
+    }
+
     if (r->state == LOCKS_R_SLOT) {
         locks_slot_leave(t, r);
 
@@ -412,6 +418,7 @@ locks_req_end(locks_t *t, locks_req_t *r, uint64_t now_us)
         t->nwaiting--;
     }
 
+    locks_quiet_remove(t, r);
     locks_unlink(r);
     locks_unblock(r);
     locks_deadline(t, r, 0);
@@ -498,9 +505,15 @@ void
 locks_free(locks_t *t)
 {
     locks_note_t  *n;
+    locks_tale_t  *tale;
 
     if (t == NULL) {
         return;
+    }
+
+    while ((tale = t->tales) != NULL) {
+        t->tales = tale->next;
+        free(tale);
     }
 
     while ((n = t->notes) != NULL) {

@@ -28,6 +28,8 @@
 #define LOCKS_FRAME      (SB_LOCK_KEYS * (SB_LOCK_PATH + 8) + 2048)
 #define LOCKS_AWAY_US    2000000u   /* a worker may come back within */
 #define LOCKS_LOOK_US    10000u     /* ... is it alive? */
+#define LOCKS_TELL_US    100000u    /* a wait is told of after that */
+#define LOCKS_TALES      (4 * 1024 * 1024)  /* bytes of frames to be taken */
 #define LOCKS_RECALL_US  500000u    /* after our start */
 
 typedef struct locks_s  locks_t;
@@ -90,6 +92,19 @@ uint64_t locks_due(locks_t *t, uint64_t now_us);
 /* The next event; false: none. */
 bool locks_take(locks_t *t, locks_event_t *e);
 
+/* A LOCK frame for the journal. */
+typedef struct locks_tale_s  locks_tale_t;
+
+struct locks_tale_s {
+    locks_tale_t  *next;
+    size_t         len;
+    char           frame[];
+};
+
+/* Takes what is to be told live (locks_tell.c), the oldest first, up to
+ * LOCKS_TALES: what is over is lost and counted.  The caller frees each. */
+locks_tale_t *locks_tales(locks_t *t);
+
 /* --- leases (locks_lease.c) ----------------------------------------------- */
 
 #define LOCKS_TOKEN  64             /* text of a token, with its NUL */
@@ -133,8 +148,8 @@ size_t locks_kept_frame(locks_t *t, const uint8_t op[16], void *mem);
 
 /* The LEASE frame of a lease as it is now; its length, 0: no room. */
 size_t locks_lease_frame(const locks_lease_t *l, void *mem, size_t size);
-/* Takes note of such a frame, or of an END, that is in the journal, at our
- * start. */
+/* Takes note of such a frame, of a LOCK or of an END that is in the journal, at
+ * our start. */
 void locks_note(locks_t *t, const sb_frame_t *f);
 /* Appends those of all leases, and of commands that keep keys, for the beginning of a segment; their number. */
 size_t locks_state(locks_t *t, sb_buf_t *out);

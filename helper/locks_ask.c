@@ -146,6 +146,9 @@ locks_ask_locked(locks_t *t, const locks_ask_t *a, uint64_t now_us)
 
     locks_own(r, inst);
 
+    /* those that read along knew of it, or not: before our start */
+    r->told = t->recall_us != 0;
+
     if (a->held) {
         r->since_us = now_us;
         /* the truth, whatever else we think */
@@ -392,9 +395,11 @@ locks_late(locks_t *t, locks_req_t *r, uint64_t now_us)
 
     if (r->lease) {
         stats_add(STATS_LEASES_EXPIRED, 1);
+        locks_over(t, r, "released", "expired");
 
     } else {
         locks_answer(t, r, code);
+        locks_over(t, r, "refused", code == SB_LOCK_BUSY ? "busy" : "timeout");
     }
 
     locks_req_end(t, r, now_us);
@@ -404,7 +409,7 @@ locks_late(locks_t *t, locks_req_t *r, uint64_t now_us)
 uint64_t
 locks_due(locks_t *t, uint64_t now_us)
 {
-    uint64_t       next;
+    uint64_t       next, tell_us;
     locks_inst_t  *i, *after;
 
     pthread_mutex_lock(&t->lock);
@@ -425,7 +430,12 @@ locks_due(locks_t *t, uint64_t now_us)
         locks_late(t, t->heap[1], now_us);
     }
 
+    tell_us = locks_quiet_due(t, now_us);
     next = t->nheap ? t->heap[1]->deadline_us : 0;
+
+    if (tell_us && (next == 0 || next > tell_us)) {
+        next = tell_us;
+    }
 
     if (t->gone && (next == 0 || next > now_us + LOCKS_LOOK_US)) {
         next = now_us + LOCKS_LOOK_US;

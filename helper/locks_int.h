@@ -85,6 +85,11 @@ struct locks_req_s {
     uint64_t        expires_us;     /* Unix */
     uint64_t        ttl_us;
 
+    bool            told;           /* live streams know of it */
+    bool            ended;          /* and of its end */
+    bool            quiet;          /* it waits, they do not know yet */
+    locks_req_t    *qprev, *qnext;  /* among those */
+
     char            type[32];
     char            actor[LOCKS_TEXT];
 
@@ -143,7 +148,25 @@ struct locks_s {
     size_t            nheap, heap_cap;
 
     locks_note_t     *notes, **notes_last;
+    locks_tale_t     *tales, **tales_last;
+    size_t            tales_bytes;
+    locks_req_t      *quiet, *quiet_last;
 };
+
+/* --- locks_tell.c: with the lock held -------------------------------------- */
+
+/* Tells live streams what became of a request; `reason` may be NULL. */
+void locks_tale(locks_t *t, locks_req_t *r, const char *phase,
+    const char *reason);
+/* The last that is told of it. */
+void locks_over(locks_t *t, locks_req_t *r, const char *phase,
+    const char *reason);
+/* It begins to wait; it does no more. */
+void locks_quiet_add(locks_t *t, locks_req_t *r);
+void locks_quiet_remove(locks_t *t, locks_req_t *r);
+/* Tells of those that have waited long; when to look again, 0: there are none.
+ */
+uint64_t locks_quiet_due(locks_t *t, uint64_t now_us);
 
 /* --- locks_tree.c: with the lock held ------------------------------------- */
 

@@ -52,8 +52,28 @@ locks_kept_restore(locks_t *t, const locks_lease_t *l, sb_str_t type)
             r->state = LOCKS_R_HELD;
             r->declared = true;
             r->detached = true;
+            r->told = true;
             locks_link(r, true);
         }
+    }
+
+    pthread_mutex_unlock(&t->lock);
+}
+
+
+/* It is over, and was told of before we started. */
+static void
+locks_note_over(locks_t *t, const uint8_t id[16])
+{
+    locks_req_t  *r;
+
+    pthread_mutex_lock(&t->lock);
+
+    r = table_find(&t->reqs, id, 16);
+
+    if (r) {
+        r->told = false;
+        locks_req_end(t, r, sb_mono_us());
     }
 
     pthread_mutex_unlock(&t->lock);
@@ -70,7 +90,20 @@ locks_note(locks_t *t, const sb_frame_t *f)
     sb_lock_key_t   keys[SB_LOCK_KEYS];
 
     if (f->type == SB_F_END && !sb_field_get(f, SB_T_DETACHED, &v)) {
-        locks_end(t, f->op, false);
+        locks_note_over(t, f->op);
+        return;
+    }
+
+    if (f->type == SB_F_LOCK) {
+
+        /* nobody renewed it, or an admin took it away: no other frame says so */
+
+        if (sb_field_get(f, SB_T_STATE, &v)
+            && (sb_eq(v, sb_lit("released")) || sb_eq(v, sb_lit("broken"))))
+        {
+            locks_note_over(t, f->op);
+        }
+
         return;
     }
 

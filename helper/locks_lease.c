@@ -112,6 +112,7 @@ locks_lease_restore(locks_t *t, const locks_lease_t *l, uint64_t now_us)
     if (l->expires_us == 0) {
 
         if (r) {
+            r->told = false;
             locks_req_end(t, r, now_us);
         }
 
@@ -126,6 +127,7 @@ locks_lease_restore(locks_t *t, const locks_lease_t *l, uint64_t now_us)
             if (rc == SB_OK) {
                 r->since_us = now_us;
                 r->state = LOCKS_R_HELD;
+                r->told = true;
                 r->box->running[SB_LIMIT_NONE]++;
                 locks_link(r, true);
             }
@@ -195,6 +197,7 @@ locks_lease_refuse(locks_t *t, const uint8_t id[16], locks_event_t *e)
     if (r) {
         r->waited_us = now_us > r->since_us ? now_us - r->since_us : 0;
         locks_event(r, SB_LOCK_LATE, e);
+        locks_over(t, r, "refused", "timeout");
         locks_req_end(t, r, now_us);
         locks_wake(t);
     }
@@ -218,6 +221,7 @@ locks_lease_renew(locks_t *t, const uint8_t id[16], sb_str_t sandbox,
         locks_deadline(t, r, now_us + ttl_us);
         l->expires_us = r->expires_us;
         l->fence = r->fence;
+        locks_tale(t, r, "renewed", NULL);
         locks_wake(t);
 
     } else {

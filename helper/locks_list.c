@@ -79,6 +79,8 @@ locks_break(locks_t *t, const uint8_t id[16], sb_str_t sandbox)
             locks_answer(t, r, SB_LOCK_BROKEN);
         }
 
+        locks_over(t, r, "broken", NULL);
+
         locks_req_end(t, r, now_us);
         locks_wake(t);
     }

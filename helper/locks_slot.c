@@ -10,14 +10,19 @@ static void
 locks_granted(locks_t *t, locks_req_t *r, uint64_t now_us)
 {
     r->waited_us = now_us > r->since_us ? now_us - r->since_us : 0;
+    locks_quiet_remove(t, r);
 
     if (r->lease) {
         locks_deadline(t, r, now_us + r->ttl_us);
         r->expires_us = sb_now_us() + r->ttl_us;
-        return;
+
+    } else {
+        locks_answer(t, r, SB_LOCK_GRANTED);
     }
 
-    locks_answer(t, r, SB_LOCK_GRANTED);
+    if (r->lease || r->told) {
+        locks_tale(t, r, "granted", NULL);
+    }
 }
 
 
@@ -40,6 +45,11 @@ locks_slot(locks_t *t, locks_req_t *r, uint64_t now_us)
     if (b->queued[r->class] >= r->queue) {
         b->running[r->class]++;     /* as the end takes one */
         locks_answer(t, r, SB_LOCK_BUSY);
+
+        if (r->told) {
+            locks_over(t, r, "refused", "busy");
+        }
+
         locks_req_end(t, r, now_us);
         return;
     }

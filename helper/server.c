@@ -365,6 +365,7 @@ server_round(server_t *s)
     /* a grant goes with the ACK of what asked for it */
     server_granted(s);
     server_append(s);
+    server_tales(s);
     server_console(s);
 
     for (c = s->conns; c; c = next) {

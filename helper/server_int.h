@@ -85,6 +85,8 @@ void server_locks_open(server_t *s, conn_t *c);
 void server_locks_closed(server_t *s, conn_t *c);
 /* Ends what is due, and queues what was granted or refused for the workers. */
 void server_granted(server_t *s);
+/* Appends what live streams tell of locks, behind what it is about. */
+void server_tales(server_t *s);
 /* Milliseconds until something is due, at most `most` (-1: without bound). */
 int server_locks_timeout(const server_t *s, int most);
 

@@ -6,6 +6,7 @@
 #include "stats.h"
 
 #include <limits.h>
+#include <stdlib.h>
 
 
 void
@@ -265,4 +266,45 @@ server_granted(server_t *s)
     stats_set(STATS_LOCK_KEYS, n.keys);
     stats_set(STATS_LEASES, n.leases);
     stats_set(STATS_LEASES_MAX, n.max_leases);
+}
+
+
+void
+server_tales(server_t *s)
+{
+    size_t           n;
+    locks_tale_t    *all, *tale;
+    journal_item_t   items[64];
+
+    all = locks_tales(s->conf->locks);
+
+    if (all == NULL) {
+        return;
+    }
+
+    for (tale = all, n = 0; tale; tale = tale->next) {
+
+        items[n].instance = 0;
+        items[n].frame = tale->frame;
+        items[n].len = tale->len;
+
+        if (++n < sizeof(items) / sizeof(items[0]) && tale->next) {
+            continue;
+        }
+
+        /* who must not miss it is answered otherwise */
+
+        if (s->conf->journal && (s->error || server_write(s, items, n) != 0)) {
+            stats_add(STATS_LOCK_EVENTS_LOST, n);
+        }
+
+        n = 0;
+    }
+
+    while ((tale = all) != NULL) {
+        all = tale->next;
+        free(tale);
+    }
+
+    live_wake(s->conf->live);
 }

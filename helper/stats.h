@@ -126,6 +126,8 @@
       "operations that waited for a key")                                    \
     X(LOCK_TIMEOUTS, counter, "lock_timeouts_total",                         \
       "operations refused because a key was not free in time")               \
+    X(LOCK_EVENTS_LOST, counter, "lock_events_lost_total",                   \
+      "events of locks that live streams did not get")                       \
     X(LOCKS_REFUSED, counter, "lock_refused_total",                          \
       "operations refused because there are too many locks")                 \
     X(LIMIT_REFUSED, counter, "limit_refused_total",                         \

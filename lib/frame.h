@@ -56,6 +56,8 @@ typedef enum {
     SB_F_RELEASE = 25,      /* one without a BEGIN holds nothing any more */
     SB_F_LEASE = 26,        /* the journal only: a lease was granted, renewed
                                or (EXPIRES 0) given back */
+    SB_F_LOCK = 27,         /* the journal only, for live streams: STATE of the
+                               operation or lease says what became of it */
     /* bulk, not kept */
     SB_F_FETCH = 32,        /* worker asks: helper, GET TARGET from upstream;
                                with FILE_PATH: keep how a file stands */

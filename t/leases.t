@@ -117,6 +117,15 @@ ok($t->wait_for(sub {
     return ($n{'console.lock_break'} // 0) == 2 && ($n{'console.lease'} // 0) > 5;
 }), 'it is on record');
 
+# --- one that was broken stays away ----------------------------------------------
+
+$l = lease([ 'write:/broken' ], ttl_ms => 60000)->json;
+is($t->request(DELETE => "$LOCKS/$l->{id}")->status, 204, 'broken by hand');
+$t->kill_helper;
+$t->start_helper;
+ok($t->wait_for(sub { $t->get($LOCKS)->status == 200 }), 'the helper starts anew');
+is_deeply([ locks() ], [], 'it does not come back');
+
 # --- who and what ----------------------------------------------------------------
 
 is(lease([ 'write:/a' ], token => 'viewer')->status, 403, 'a viewer makes none');
