@@ -722,6 +722,9 @@ char *ngx_http_sandbox_conf_modes(ngx_conf_t *cf,
 /* Checks the limits of history files. */
 char *ngx_http_sandbox_conf_limits(ngx_conf_t *cf,
     ngx_http_sandbox_main_conf_t *mcf);
+/* Refuses what only a helper that we start is told. */
+char *ngx_http_sandbox_conf_unix(ngx_conf_t *cf,
+    ngx_http_sandbox_main_conf_t *mcf);
 char *ngx_http_sandbox_conf_main(ngx_conf_t *cf,
     ngx_http_sandbox_main_conf_t *mcf);
 

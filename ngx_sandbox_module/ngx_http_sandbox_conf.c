@@ -657,11 +657,9 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
         ngx_str_set(&mcf->history, "provider");
     }
 
-    if (mcf->history_sync.data == NULL) {
-        ngx_str_set(&mcf->history_sync, "normal");
-
-    } else if (ngx_strcmp(mcf->history_sync.data, "normal") != 0
-               && ngx_strcmp(mcf->history_sync.data, "full") != 0)
+    if (mcf->history_sync.data
+        && ngx_strcmp(mcf->history_sync.data, "normal") != 0
+        && ngx_strcmp(mcf->history_sync.data, "full") != 0)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sandbox_history_sync must be normal or full");
@@ -714,11 +712,7 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
 
     if (mcf->helper == NGX_HTTP_SANDBOX_HELPER_UNIX) {
 
-        if (mcf->data.data || mcf->history_path.data) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "a helper named by unix: gets its directories "
-                               "from its own flags; remove sandbox_data and "
-                               "sandbox_history_path");
+        if (ngx_http_sandbox_conf_unix(cf, mcf) != NGX_CONF_OK) {
             return NGX_CONF_ERROR;
         }
 
@@ -746,6 +740,10 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
         }
 
         ngx_sprintf(mcf->socket.data, "%V/helper.sock%Z", &mcf->data);
+    }
+
+    if (mcf->history_sync.data == NULL) {
+        ngx_str_set(&mcf->history_sync, "normal");
     }
 
     max = sizeof(sa.sun_path) - 1;

@@ -1,4 +1,5 @@
-/* Limits of history files: checked here, told to a helper that we start. */
+/* What a helper is told that we start, and limits of history files: checked
+ * here. */
 
 
 #include "ngx_http_sandbox.h"
@@ -44,6 +45,65 @@ ngx_http_sandbox_conf_limits(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
                            "sandbox_history_hold: hold the others with "
                            "\"sandbox-history hold\"");
         return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* What only a helper that we start is told of does nothing for another one. */
+
+char *
+ngx_http_sandbox_conf_unix(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
+{
+    ngx_uint_t  i;
+    ngx_str_t   holds;
+
+    struct {
+        const char  *name;
+        const char  *flag;
+        ngx_str_t   *value;
+    } words[] = {
+        { "sandbox_data",              "--data",              &mcf->data },
+        { "sandbox_history_path",      "--history",
+          &mcf->history_path },
+        { "sandbox_history_sync",      "--sync",
+          &mcf->history_sync },
+        { "sandbox_history_lag",       "--lag",               &mcf->history_lag },
+        { "sandbox_versions_limit",    "--contents",
+          &mcf->versions_limit },
+        { "sandbox_versions_fetches",  "--fetches",
+          &mcf->versions_fetches },
+        { "sandbox_history_ttl",       "--history-ttl",       &mcf->history_ttl },
+        { "sandbox_history_size",      "--history-size",
+          &mcf->history_size },
+        { "sandbox_history_total",     "--history-total",
+          &mcf->history_total },
+        { "sandbox_history_keep",      "--history-keep",
+          &mcf->history_keep },
+        { "sandbox_history_overflow",  "--history-overflow",
+          &mcf->history_overflow },
+        { "sandbox_history_on_delete", "--history-on-delete",
+          &mcf->history_on_delete },
+        { "sandbox_history_hold",      "--history-hold",      &holds }
+    };
+
+    ngx_str_null(&holds);
+
+    if (mcf->history_holds) {
+        holds = *(ngx_str_t *) mcf->history_holds->elts;
+    }
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+
+        if (words[i].value->data) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "%s does nothing with a helper that somebody "
+                               "else starts (sandbox_helper unix:): remove it, "
+                               "and start that one with %s", words[i].name,
+                               words[i].flag);
+            return NGX_CONF_ERROR;
+        }
     }
 
     return NGX_CONF_OK;

@@ -60,6 +60,7 @@ for my $name (sort keys %list) {
 # good: a line that is accepted wherever it may stand
 # bad: lines that are refused, and how that is said
 # effect: the test that tells what it does
+# exec: only a helper that nginx starts is told; its flag
 # (inheritance: below, by name)
 
 # upstream takes any key
@@ -80,30 +81,29 @@ my %row = (
         effect => 'auth.t' },
     sandbox_helper => { skip_good => 1, bad => [
         [ 'NAME tcp:1;', qr/unix:.*exec:|duplicate/ ] ], effect => 'helper-exec.t' },
-    sandbox_data => { skip_good => 1, effect => 'helper-exec.t',
-        bad => [ [ 'NAME /tmp;', qr/helper named by unix:.*remove sandbox_data/ ] ] },
+    sandbox_data => { skip_good => 1, exec => '--data', effect => 'helper-exec.t', bad => [] },
     sandbox_history => { good => 'provider', effect => 'helper-exec.t', bad => [
         [ 'NAME database;', qr/not built yet/ ], [ 'NAME x;', qr/"x" must be/ ],
         [ 'NAME none; NAME none;', qr/duplicate/ ] ] },
-    sandbox_history_path => { skip_good => 1, effect => 'helper-exec.t',
-        bad => [ [ 'NAME /tmp;', qr/remove sandbox_data and sandbox_history_path/ ] ] },
-    sandbox_history_sync => { good => 'full', effect => 'helper-exec.t',
+    sandbox_history_path => { good => '/tmp', exec => '--history', effect => 'helper-exec.t',
+        bad => [] },
+    sandbox_history_sync => { exec => '--sync', good => 'full', effect => 'helper-exec.t',
         bad => [ [ 'NAME often;', qr/must be normal or full/ ] ] },
-    sandbox_history_lag => { good => '10s', effect => 'helper-exec.t', bad => [
+    sandbox_history_lag => { exec => '--lag', good => '10s', effect => 'helper-exec.t', bad => [
         [ 'NAME 2h;', qr/must be 1s to 1h/ ] ] },
-    sandbox_history_ttl => { good => '30d', effect => 'retention.t', bad => [
+    sandbox_history_ttl => { exec => '--history-ttl', good => '30d', effect => 'retention.t', bad => [
         [ 'NAME 0;', qr/must be a time of at least 1s, or off/ ] ] },
-    sandbox_history_size => { good => '64m', effect => 'retention.t', bad => [
+    sandbox_history_size => { exec => '--history-size', good => '64m', effect => 'retention.t', bad => [
         [ 'NAME 64k;', qr/must be a size of at least 1m, or off/ ] ] },
-    sandbox_history_total => { good => '20g', effect => 'retention.t', bad => [
+    sandbox_history_total => { exec => '--history-total', good => '20g', effect => 'retention.t', bad => [
         [ 'NAME much;', qr/must be a size of at least 1m, or off/ ] ] },
-    sandbox_history_keep => { good => 'off', effect => 'retention.t', bad => [
+    sandbox_history_keep => { exec => '--history-keep', good => 'off', effect => 'retention.t', bad => [
         [ 'NAME soon;', qr/must be a time of at least 1s, or off/ ] ] },
-    sandbox_history_overflow => { good => 'stop_recording', effect => 'retention.t',
+    sandbox_history_overflow => { exec => '--history-overflow', good => 'stop_recording', effect => 'retention.t',
         bad => [ [ 'NAME stop;', qr/must be delete_oldest, stop_recording or fail/ ] ] },
-    sandbox_history_on_delete => { good => 'archive', effect => 'retention.t',
+    sandbox_history_on_delete => { exec => '--history-on-delete', good => 'archive', effect => 'retention.t',
         bad => [ [ 'NAME x;', qr/must be keep, archive or delete/ ] ] },
-    sandbox_history_hold => { good => 's1', effect => 'retention.t', bad => [
+    sandbox_history_hold => { exec => '--history-hold', good => 's1', effect => 'retention.t', bad => [
         [ 'NAME a b;', qr/invalid number of arguments/ ] ] },
     sandbox_queue => { good => '2m', effect => 'abort.t', bad => [
         [ 'NAME 512k;', qr/at least 1m/ ], [ 'NAME x;', qr/invalid value/ ] ] },
@@ -175,9 +175,9 @@ my %row = (
         [ 'NAME maybe;', qr/"on" or "off"/ ] ] },
     sandbox_versions => { good => 'off', effect => 'versions-bounds.t', bad => [
         [ 'NAME maybe;', qr/invalid value "maybe"/ ] ] },
-    sandbox_versions_limit => { good => '2m', effect => 'helper-exec.t', bad => [
+    sandbox_versions_limit => { exec => '--contents', good => '2m', effect => 'helper-exec.t', bad => [
         [ 'NAME 64k;', qr/at least 1m/ ], [ 'NAME x;', qr/at least 1m/ ] ] },
-    sandbox_versions_fetches => { good => '4', effect => 'helper-exec.t', bad => [
+    sandbox_versions_fetches => { exec => '--fetches', good => '4', effect => 'helper-exec.t', bad => [
         [ 'NAME 0;', qr/must be 1 to 256/ ], [ 'NAME 257;', qr/must be 1 to 256/ ],
         [ 'NAME x;', qr/must be 1 to 256/ ] ] },
     sandbox_locks => { good => 'on', effect => 'locks.t', bad => [
@@ -227,11 +227,30 @@ my ($ok, $out) = check();
 ok($ok, 'the configuration around them is good') or diag($out);
 
 for my $level (@LEVELS) {
-    my @here = grep { $list{$_}{at}{$level} && !$row{$_}{skip_good} } sort keys %list;
+    my @here = grep { $list{$_}{at}{$level} && !$row{$_}{skip_good} && !$row{$_}{exec} }
+               sort keys %list;
     my $lines = join "\n", map { "$_ $row{$_}{good};" }
                            grep { $_ ne 'sandbox' || $level ne 'location' } @here;
     ($ok, $out) = check($level => $lines);
     ok($ok, "in $level: @here") or diag($out);
+}
+
+my $exec = sub {
+    $_[0] =~ s{sandbox_helper unix:(\S+)/run/helper\.sock;}
+              {sandbox_helper exec:/bin/true; sandbox_data $1/data;}r;
+};
+my @exec = grep { $row{$_}{exec} } sort keys %row;
+
+($ok, $out) = check(conf => $exec,
+                    http => join "\n", map { "$_ $row{$_}{good};" }
+                                       grep { $row{$_}{good} } @exec);
+ok($ok, "with exec: @exec") or diag($out);
+
+for my $name (@exec) {
+    ($ok, $out) = check(http => "$name " . ($row{$name}{good} // '/tmp') . ';');
+    ok(!$ok, "$name is refused with unix:") or diag($out);
+    like($out, qr/\[emerg\].*\b$name does nothing.*with \Q$row{$name}{exec}\E\b/,
+         'and told what to do');
 }
 
 for my $name (sort keys %row) {
