@@ -46,6 +46,16 @@ typedef struct {
     const char  *history_on_delete;
     const char  *contents;
     const char  *fetches;
+    const char  *sync;
+    const char  *lag;
+    const char  *locks;
+    const char  *leases;
+    const char  *questions;
+    const char  *live;
+    const char  *lock_timeout;  /* these as nginx reads them */
+    const char  *limits;
+    const char  *rate;
+    const char  *spool_limit;
     const char  *holds[GW_HOLDS_MAX];
     unsigned     nholds;
     const char  *config;
@@ -227,7 +237,7 @@ void gw_token_share(const gw_t *g);
 typedef struct {
     const char  *name;          /* as messages say it */
     char         note[GW_PATH_MAX];     /* file of pid and start time */
-    const char  *argv[48 + 2 * GW_HOLDS_MAX];
+    const char  *argv[64 + 2 * GW_HOLDS_MAX];
     unsigned     argc;
     pid_t        pid;           /* 0: not running */
     int          ready;         /* reading end of its --ready-fd, or -1 */

@@ -96,7 +96,13 @@ gw_helper_args(const gw_t *g, gw_child_t *c)
         { "--history-overflow", g->opt.history_overflow },
         { "--history-on-delete", g->opt.history_on_delete },
         { "--contents", g->opt.contents },
-        { "--fetches", g->opt.fetches }
+        { "--fetches", g->opt.fetches },
+        { "--sync", g->opt.sync },
+        { "--lag", g->opt.lag },
+        { "--locks", g->opt.locks },
+        { "--leases", g->opt.leases },
+        { "--questions", g->opt.questions },
+        { "--live", g->opt.live }
     };
 
     gw_child_arg(c, g->prog.helper);

@@ -51,6 +51,7 @@ static void gw_fill_all(gw_fill_t *f, const gw_t *g);
 static void gw_fill_tls(gw_fill_t *f, const gw_t *g);
 static void gw_fill_ports(gw_fill_t *f, const gw_t *g);
 static void gw_fill_upstream(gw_fill_t *f, const gw_t *g);
+static void gw_fill_bounds(gw_fill_t *f, const gw_options_t *o);
 static bool gw_condition(const gw_fill_t *f, const char *line, size_t len,
     bool *skip);
 static bool gw_expand(sb_buf_t *out, const gw_fill_t *f, const char *line,
@@ -189,6 +190,7 @@ gw_fill_all(gw_fill_t *f, const gw_t *g)
     gw_fill_tls(f, g);
     gw_fill_ports(f, g);
     gw_fill_upstream(f, g);
+    gw_fill_bounds(f, o);
 
     if (o->public_name) {
         gw_fill(f, "public", "sandbox_public        \"%s\";\n",
@@ -315,6 +317,32 @@ gw_fill_upstream(gw_fill_t *f, const gw_t *g)
             "proxy_redirect  https://%s/  $scheme://$http_host/;\n",
             g->upstream.host, *ca ? *ca : gw_ca_files[0],
             g->upstream.authority);
+}
+
+
+static void
+gw_fill_bounds(gw_fill_t *f, const gw_options_t *o)
+{
+    size_t  i;
+
+    const struct {
+        const char  *directive;
+        const char  *value;
+    } bounds[] = {
+        { "sandbox_limits", o->limits ? o->limits : "on" },
+        { "sandbox_lock_timeout", o->lock_timeout },
+        { "sandbox_rate", o->rate },
+        { "sandbox_spool_limit", o->spool_limit },
+        { "sandbox_api_questions", o->questions },
+        { "sandbox_live_limit", o->live }
+    };
+
+    for (i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+        if (bounds[i].value) {
+            gw_fill(f, "bounds", "%-21s %s;\n", bounds[i].directive,
+                    bounds[i].value);
+        }
+    }
 }
 
 

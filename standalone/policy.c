@@ -190,7 +190,9 @@ gw_policy_list(gw_policy_args_t *a, bool path, const char *value)
 
     equals = strchr(value, '=');
 
-    if (equals == NULL || a->nmetadata == GW_POLICY_METADATA) {
+    if (equals == NULL || equals == value
+        || a->nmetadata == GW_POLICY_METADATA)
+    {
         return gw_fail("policy check: --metadata is KEY=VALUE, at most %d"
                        " times.", GW_POLICY_METADATA);
     }

@@ -150,6 +150,19 @@ unlike_list([ grep { !/^--(?:version|help)$/ && !delete $listed{$_} }
             'every option of sandbox-runtime is in docs/runtime.md');
 unlike_list([ keys %listed ], 'and no other');
 
+# options of sandbox-gateway
+
+my %option = text('standalone/options_table.c')
+    =~ /^    \{ "([a-z-]+)", GW_[A-Z]+, GW_FLAG\b.*?\n?\s*("[^"]*"|NULL),/mg;
+my ($options) = $operations =~ /^## Options and environment\n(.*?)^## /ms;
+my %row = $options =~ /^\| `--([a-z-]+)(?: ([^`]+))?` \|/mg;
+
+cmp_ok(scalar keys %option, '>', 30, 'the options of sandbox-gateway are found');
+$_ = defined ? s/\\\|/|/gr : '' for values %row;
+$_ = $_ eq 'NULL' ? '' : s/"//gr for values %option;
+is_deeply(\%row, \%option, 'every option of sandbox-gateway is in docs/operations.md, with its'
+          . ' value, and no other');
+
 for my $file ('README.md', 'docs/directives.md', 'docs/operations.md',
               'docs/threat-model.md', 'conf/drop-in.conf',
               'conf/standalone.conf')

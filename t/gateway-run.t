@@ -33,9 +33,12 @@ my @upstream = ('--upstream', $up->url, '--api-key-file', "$tmp/key");
 my @limits = ('--history-ttl', '3d', '--history-size', '64m', '--history-total',
               '2g', '--history-keep', '5m', '--history-overflow',
               'stop_recording', '--history-on-delete', 'archive', '--contents',
-              '2000000', '--fetches', 3, '--history-hold', 's-1',
+              '2000000', '--fetches', 3, '--sync', 'full', '--lag', 9,
+              '--locks', 5000, '--leases', 50, '--questions', 99, '--live', 77, '--history-hold', 's-1',
               '--history-hold', 's-2,s-3');
-my $g = SandboxGateway->new(mode => 0700, args => [ @upstream, @limits ])->start;
+my @bounds = ('--limits', 'commands=3', '--rate', '1000r/s', '--lock-timeout', '9s',
+              '--spool-limit', '64m');
+my $g = SandboxGateway->new(mode => 0700, args => [ @upstream, @limits, @bounds ])->start;
 
 is(join(' ', map { /^(\w+:)/ } $g->lines),
    'Console: Token: Upstream: History:', 'four lines');

@@ -31,6 +31,19 @@ my @wrong = (
     [ 2, qr/"0" is not a port number/, '--port', 0 ],
     [ 2, qr/"65536" is not a port number/, '--port', 65536 ],
     [ 2, qr/"-1" is neither auto nor/, '--workers', -1 ],
+    [ 2, qr/--sync: "often" is neither normal nor full/, '--sync', 'often' ],
+    [ 2, qr/--lag: "0" is not a number from 1 to 3600/, '--lag', 0 ],
+    [ 2, qr/--lag: "3601" is not a number from 1 to 3600/, '--lag', 3601 ],
+    [ 2, qr/--lag: "5s" is not a number from 1 to 3600/, '--lag', '5s' ],
+    [ 2, qr/--locks: "0" is not a number from 1 to 16777216/, '--locks', 0 ],
+    [ 2, qr/--leases: "x" is not a number from 1 to 16777216/, '--leases', 'x' ],
+    [ 2, qr/--questions: "65537" is not a number from 1 to 65536/, '--questions', 65537 ],
+    [ 2, qr/--live: "-1" is not a number from 1 to 65536/, '--live', -1 ],
+    (map { [ 2, qr/--spool-limit: "\Q$_\E" is not a size of at least 1m/, '--spool-limit', $_ ] }
+     '512k', '1024', 'x', '4t', '4gb', '99999999999g', '-1m'),
+    [ 2, qr/--limits: "commands=1; x" has a character/, '--limits', 'commands=1; x' ],
+    [ 2, qr/--rate: "\$x" has a character/, '--rate', '$x' ],
+    [ 2, qr/--lock-timeout: "1s}" has a character/, '--lock-timeout', '1s}' ],
     [ 2, qr/insecure is a switch: "maybe"/, '--insecure=maybe' ],
     [ 2, qr/is not an address/, '--listen', 'example.com' ],
     [ 2, qr/is not an address/, '--listen', '127.0.0.300' ],
@@ -144,6 +157,27 @@ $g->{env} = { SANDBOX_GATEWAY_PORT => 'tcp://10.0.0.1:80',
               SANDBOX_GATEWAY_SERVICE_HOST => '10.0.0.1',
               SANDBOX_GATEWAY_PORT_80_TCP => 'tcp://10.0.0.1:80' };
 is(listens(), '127.0.0.1:83', 'what Kubernetes puts there is left alone');
+
+# bounds: what is not said is as the module and the helper have it
+
+sub bounds {
+    my ($rc, $out, $err) = $g->run('--print-config', '--data', "$g->{dir}/never", @_);
+
+    return $rc ? "exit $rc: $err" : join ' ', map { s/\s+/ /gr }
+           $out =~ /^\s*(sandbox_(?:limits|lock_timeout|rate|spool_limit|api_questions
+                                   |live_limit)\s+[^;]*;)/mgx;
+}
+
+$g->{env} = {};
+is(bounds(), 'sandbox_limits on;', 'bounds by default');
+is(bounds('--limits', 'commands=1 queue=0', '--lock-timeout', '3s', '--rate', '20r/s burst=9',
+          '--spool-limit', '512m', '--questions', 7, '--live', 8),
+   'sandbox_limits commands=1 queue=0; sandbox_lock_timeout 3s; sandbox_rate 20r/s burst=9;'
+   . ' sandbox_spool_limit 512m; sandbox_api_questions 7; sandbox_live_limit 8;',
+   'bounds that are given');
+is(bounds('--limits', 'off', '--rate', 'off'), 'sandbox_limits off; sandbox_rate off;', 'or off');
+$g->{env} = { SANDBOX_GATEWAY_SPOOL_LIMIT => '1G' };
+is(bounds(), 'sandbox_limits on; sandbox_spool_limit 1G;', 'from the environment');
 
 # C145: a misspelt option is no silent default
 

@@ -53,6 +53,15 @@ is((check('--operation', 'file.wirte'))[0], 2, '... an unknown operation');
 is((check('--colour', 'red'))[0], 2, '... an unknown option');
 is((check('--path'))[0], 2, '... a missing value');
 
+for my $pair ('team', '=blue', '=') {
+    ($rc, $out) = check('--operation', 'file.write', '--metadata', $pair);
+    is($rc, 2, "... metadata \"$pair\"");
+    like($out, qr/--metadata is KEY=VALUE/, 'with what it should be');
+}
+
+is((check('--operation', 'file.write', '--path', '/tmp/a', '--metadata', 'team='))[0], 0,
+   'an empty value is one');
+
 my @p = policy(<<'END');
 observe try { command "^make\b"; }
 deny dark { command unread; role viewer; reason "Say what it runs."; }
