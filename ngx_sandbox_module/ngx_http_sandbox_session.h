@@ -28,6 +28,19 @@ typedef struct {
 } ngx_http_sandbox_origin_t;
 
 
+/* somebody has signed in or out, or tried to */
+
+typedef struct {
+    const char       *type;         /* "console.sign_in", "console.sign_out" */
+    const sb_token_t *token;        /* whose session; NULL: nobody's */
+    const char       *by;           /* "token", "code", "session" */
+    ngx_uint_t        status;       /* of the answer */
+    const char       *code;         /* of a refusal, or NULL */
+    ngx_uint_t        begins;       /* the token's role and end are those of the
+                                       session */
+} ngx_http_sandbox_session_event_t;
+
+
 /* ngx_http_sandbox_session.c */
 /* Adds the zone. */
 char *ngx_http_sandbox_session_zone(ngx_conf_t *cf,
@@ -48,6 +61,11 @@ void ngx_http_sandbox_session_end(ngx_http_sandbox_main_conf_t *mcf,
  * made before the zone, which does not know; NGX_ERROR: no room. */
 ngx_int_t ngx_http_sandbox_session_code(ngx_http_sandbox_main_conf_t *mcf,
     ngx_str_t *text, uint64_t made_us);
+
+/* ngx_http_sandbox_session_record.c */
+/* Puts it on record in _gateway; what cannot be is a gap. */
+void ngx_http_sandbox_session_record(ngx_http_request_t *r,
+    ngx_http_sandbox_session_event_t *e);
 
 /* ngx_http_sandbox_origin.c */
 /* NGX_DECLINED: the request does not say. */

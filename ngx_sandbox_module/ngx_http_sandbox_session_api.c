@@ -10,8 +10,10 @@
 #define NGX_HTTP_SANDBOX_SESSION_TEXT  2048
 
 
+static void ngx_http_sandbox_session_refused(ngx_http_request_t *r,
+    ngx_http_sandbox_session_event_t *e, ngx_uint_t status, const char *code);
 static ngx_int_t ngx_http_sandbox_session_row(ngx_http_request_t *r,
-    ngx_http_sandbox_api_t *a, sb_code_t *c);
+    ngx_http_sandbox_api_t *a, sb_code_t *c, const char **by);
 static ngx_int_t ngx_http_sandbox_session_cookie(ngx_http_request_t *r,
     u_char *value, time_t age);
 static ngx_int_t ngx_http_sandbox_session_tell(ngx_http_request_t *r,
@@ -37,25 +39,32 @@ ngx_http_sandbox_session_get(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
 ngx_int_t
 ngx_http_sandbox_session_post(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
 {
-    u_char                         value[NGX_HTTP_SANDBOX_SESSION_LEN];
-    sb_code_t                      code;
-    ngx_int_t                      rc;
-    sb_token_t                     token;
-    const char                    *fault;
-    ngx_http_sandbox_main_conf_t  *mcf;
+    u_char                             value[NGX_HTTP_SANDBOX_SESSION_LEN];
+    sb_code_t                          code;
+    ngx_int_t                          rc;
+    sb_token_t                         token;
+    const char                        *fault;
+    ngx_http_sandbox_main_conf_t      *mcf;
+    ngx_http_sandbox_session_event_t   e;
 
     mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
+
+    ngx_memzero(&e, sizeof(ngx_http_sandbox_session_event_t));
+    e.type = "console.sign_in";
 
     /* nobody is signed in by a page of others */
 
     fault = ngx_http_sandbox_origin_fault(r, 0);
 
     if (fault) {
+        ngx_http_sandbox_session_refused(r, &e, NGX_HTTP_FORBIDDEN,
+                                         "GATEWAY_FORBIDDEN");
+
         return ngx_http_sandbox_api_refuse(r, NGX_HTTP_FORBIDDEN,
                                            "GATEWAY_FORBIDDEN", fault);
     }
 
-    rc = ngx_http_sandbox_session_row(r, a, &code);
+    rc = ngx_http_sandbox_session_row(r, a, &code, &e.by);
 
     if (rc == NGX_ABORT) {
         return ngx_http_sandbox_api_refuse(r, NGX_HTTP_BAD_REQUEST,
@@ -65,12 +74,16 @@ ngx_http_sandbox_session_post(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
     }
 
     if (rc == NGX_DECLINED) {
+        ngx_http_sandbox_session_refused(r, &e, NGX_HTTP_UNAUTHORIZED,
+                                         "GATEWAY_UNAUTHENTICATED");
+
         return ngx_http_sandbox_api_unauthenticated(r, a, 1,
                                    "This is no token of the gateway, or a code "
                                    "that was used or is older than 60 s.");
     }
 
     token = *code.row;
+    e.token = &token;
     token.role = code.role;
 
     code.made_us = sb_now_us() + (uint64_t) mcf->session_lifetime * 1000000;
@@ -84,6 +97,9 @@ ngx_http_sandbox_session_post(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
                                          token.expires_us, value)
            != NGX_OK)
     {
+        ngx_http_sandbox_session_refused(r, &e, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                         "GATEWAY_OVERLOADED");
+
         return ngx_http_sandbox_api_refuse(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                            "GATEWAY_OVERLOADED",
                                            "There is no room for a session in "
@@ -100,7 +116,22 @@ ngx_http_sandbox_session_post(ngx_http_request_t *r, ngx_http_sandbox_api_t *a)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    e.status = NGX_HTTP_OK;
+    e.begins = 1;
+    ngx_http_sandbox_session_record(r, &e);
+
     return ngx_http_sandbox_session_tell(r, &token, "console", sb_str("", 0));
+}
+
+
+static void
+ngx_http_sandbox_session_refused(ngx_http_request_t *r,
+    ngx_http_sandbox_session_event_t *e, ngx_uint_t status, const char *code)
+{
+    e->status = status;
+    e->code = code;
+
+    ngx_http_sandbox_session_record(r, e);
 }
 
 
@@ -108,12 +139,20 @@ ngx_int_t
 ngx_http_sandbox_session_delete(ngx_http_request_t *r,
     ngx_http_sandbox_api_t *a)
 {
-    ngx_http_sandbox_main_conf_t  *mcf;
+    ngx_http_sandbox_main_conf_t      *mcf;
+    ngx_http_sandbox_session_event_t   e;
 
     mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
 
     if (a->session.len) {
         ngx_http_sandbox_session_end(mcf, &a->session);
+
+        ngx_memzero(&e, sizeof(ngx_http_sandbox_session_event_t));
+        e.type = "console.sign_out";
+        e.token = a->token;
+        e.by = "session";
+        e.status = NGX_HTTP_NO_CONTENT;
+        ngx_http_sandbox_session_record(r, &e);
     }
 
     if (ngx_http_sandbox_session_cookie(r, NULL, 0) != NGX_OK
@@ -134,7 +173,7 @@ ngx_http_sandbox_session_delete(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_sandbox_session_row(ngx_http_request_t *r, ngx_http_sandbox_api_t *a,
-    sb_code_t *c)
+    sb_code_t *c, const char **by)
 {
     uint64_t                       now;
     sb_str_t                       token, text;
@@ -158,6 +197,7 @@ ngx_http_sandbox_session_row(ngx_http_request_t *r, ngx_http_sandbox_api_t *a,
     ngx_memzero(c, sizeof(sb_code_t));
     now = sb_now_us();
     rc = NGX_DECLINED;
+    *by = token.len ? "token" : "code";
 
     if ((token.len == 0) == (text.len == 0)) {
         rc = NGX_ABORT;

@@ -244,6 +244,59 @@ ask(POST => "$API/session", $second, [ '{"token":"' . $t->token('viewer') . '"}'
 is(ask(GET => "$API/session", $second)->content, '{"actor":null}',
    'signing in anew ends the session before');
 
+# --- on record
+
+sub recorded {
+    return @{ $t->get("$API/operations?$_[0]&order=asc&limit=500")->json->{items} };
+}
+
+sub told {
+    my $o = shift;
+
+    return join ' ', map { $_ // '-' } @{$o}{ qw(type status) }, $o->{actor}{type}, $o->{actor}{id},
+                                      $o->{actor}{identity}, @{$o}{ qw(http_status error_code) };
+}
+
+ok($t->wait_for(sub { recorded('type=console.sign_out') == 1 }), 'signing out is on record');
+my @record = recorded('type=console.sign_*');
+my %told;
+$told{ told($_) }++ for @record;
+
+is(told($record[0]), 'console.sign_in succeeded console plain-agent token:plain 200 -',
+   'signing in with a token');
+ok($told{'console.sign_in succeeded console tester code:admin 200 -'}, 'with a code')
+    or diag explain \%told;
+ok($told{'console.sign_out succeeded console looker session:viewer 204 -'}, 'and out')
+    or diag explain \%told;
+ok((grep { /sign_in failed .* none 401 GATEWAY_UNAUTHENTICATED$/ } keys %told), 'in vain')
+    or diag explain \%told;
+ok((grep { /sign_in failed .* none 403 GATEWAY_FORBIDDEN$/ } keys %told),
+   'and by a page of others') or diag explain \%told;
+is_deeply([ grep { $_->{sandbox_id} && $_->{sandbox_id} ne '_gateway' } @record ], [],
+          'in _gateway');
+
+# (two workers: in any order)
+my ($whole) = grep { $_->{result}{role} eq 'viewer' }
+              map { $t->get("$API/operations/$_->{id}")->json }
+              grep { told($_) =~ / code:/ } @record;
+ok($whole, 'with the role of the code') or diag explain [ map { $t->get("$API/operations/$_->{id}")->json->{result} } @record ];
+like($whole->{result}{expires_at}, qr/^20\d\d-.*Z$/, 'and the end of the session');
+is($whole->{wire}{client}, '127.0.0.1', 'and from where');
+is(scalar(grep { $_->{type} =~ /^console/ } recorded('source=console')), 0,
+   'lists are without them unless they are asked for');
+
+# who knocks makes no rows
+
+my $rows = recorded("type=console.sign_in");
+my $good = recorded("type=console.sign_in&status=succeeded");
+sign_in(token => 'sbx_plain_' . SandboxTest::random_text(32)) for 1 .. 5;
+sign_in(token => $t->token('plain'));
+ok($t->wait_for(sub {
+    my @now = recorded('type=console.sign_in');
+    return grep({ $_->{status} eq q(succeeded) } @now) > $good;
+}), 'a right one after some wrong ones');
+cmp_ok(recorded('type=console.sign_in') - $rows, '<=', 2, 'which make no rows');
+
 $t->reload;
 is(ask(GET => "$API/session", $cookie)->json->{role}, 'operator',
    'a session survives a reload');
