@@ -65,6 +65,15 @@ api_init(api_t *api, const options_t *o, journal_t *journal, apply_t *apply,
 }
 
 
+/* Much is on its way, and more comes: the end of it is not near. */
+static bool
+api_load(api_t *api, uint64_t cursor)
+{
+    return cursor > stats_get(STATS_APPLIED_CURSOR) + API_WAIT_RECORDS
+           || journal_pace(api->journal) > API_WAIT_PACE;
+}
+
+
 static bool
 api_wait_for(ask_question_t *q, api_wait_t *w, bool index)
 {
@@ -84,10 +93,12 @@ api_wait_for(ask_question_t *q, api_wait_t *w, bool index)
         w->cursor = journal_tail(api->journal).cursor;
         w->until_us = now + API_WAIT_MS * 1000u;
 
-        if (w->brief
-            && w->cursor > stats_get(STATS_APPLIED_CURSOR) + API_WAIT_RECORDS)
-        {
+        if (w->brief && api_load(api, w->cursor)) {
+            /* and nobody is hurried for it: that is time of the traffic */
             w->until_us = now;
+            w->reached = stats_get(STATS_APPLIED_CURSOR) >= w->cursor
+                         && (!index || index_reached(api->index, w->cursor));
+            return true;
         }
     }
 

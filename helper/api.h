@@ -20,8 +20,11 @@
 #define API_WAIT_MS        300      /* that a question waits for what was
                                        acknowledged before it came */
 #define API_WAIT_RECORDS   256      /* ... a list only while no more are on
-                                       their way: under load, whose end is not
-                                       near, it would be slow and in vain */
+                                       their way ... */
+#define API_WAIT_PACE      2000     /* ... and no more come in a second: under
+                                       load, whose end is not near, it would be
+                                       slow and in vain, and take the machine
+                                       from the traffic */
 #define API_INDEX_MS       2000     /* ... that the index can be read */
 #define API_UPSTREAM_US    5000000u     /* how long upstream's answer counts */
 #define API_UPSTREAM_MS    1500         /* that it has for it */
@@ -58,8 +61,8 @@ void api_init(api_t *api, const options_t *o, journal_t *journal,
 typedef struct {
     uint64_t  cursor;           /* up to there */
     uint64_t  until_us;
-    bool      brief;            /* of a list: not while more than
-                                   API_WAIT_RECORDS are on their way */
+    bool      brief;            /* of a list: not under load
+                                   (API_WAIT_RECORDS, API_WAIT_PACE) */
     bool      reached;          /* all of it is in the files */
 } api_wait_t;
 

@@ -17,6 +17,8 @@
 
 #define JOURNAL_MAGIC   0x4a584253u     /* "SBXJ" */
 #define JOURNAL_IOV     1000            /* below IOV_MAX, even */
+#define JOURNAL_PACE_US 100000u         /* a stretch whose records are counted
+                                           for the pace */
 
 
 uint32_t
@@ -203,6 +205,32 @@ journal_write(int fd, struct iovec *iov, int n, off_t offset)
 }
 
 
+/* Measures the pace; the lock is held. */
+static void
+journal_count(journal_t *j)
+{
+    uint64_t  now;
+
+    now = sb_mono_us();
+
+    if (now < j->pace_us + JOURNAL_PACE_US) {
+        return;
+    }
+
+    if (now > j->pace_us + 5 * JOURNAL_PACE_US) {
+        /* a pause: what came after it is not known yet */
+        j->pace = 0;
+
+    } else {
+        j->pace = (j->tail.cursor - j->pace_cursor) * 1000000u
+                  / (now - j->pace_us);
+    }
+
+    j->pace_us = now;
+    j->pace_cursor = j->tail.cursor;
+}
+
+
 int
 journal_append(journal_t *j, const journal_item_t *items, size_t n)
 {
@@ -272,6 +300,7 @@ journal_append(journal_t *j, const journal_item_t *items, size_t n)
     j->tail.cursor += n;
     j->written += (uint64_t) (offset - begin);
     j->bytes += (uint64_t) (offset - begin);
+    journal_count(j);
     journal_stats(j);
     pthread_mutex_unlock(&j->lock);
 
@@ -446,6 +475,19 @@ journal_tail(journal_t *j)
     pthread_mutex_unlock(&j->lock);
 
     return pos;
+}
+
+
+uint64_t
+journal_pace(journal_t *j)
+{
+    uint64_t  pace;
+
+    pthread_mutex_lock(&j->lock);
+    pace = sb_mono_us() > j->pace_us + 5 * JOURNAL_PACE_US ? 0 : j->pace;
+    pthread_mutex_unlock(&j->lock);
+
+    return pace;
 }
 
 

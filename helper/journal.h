@@ -91,6 +91,9 @@ bool journal_full(const journal_t *j);
 int journal_roll(journal_t *j);
 
 journal_pos_t journal_tail(journal_t *j);
+/* Records a second that were appended lately; 0 when none were for half a
+ * second.  Any thread. */
+uint64_t journal_pace(journal_t *j);
 /* Cursor of the oldest record that is kept; any thread. */
 uint64_t journal_oldest(journal_t *j);
 /* Flushes what was written; any thread.  Returns 0 or an errno value. */

@@ -20,13 +20,19 @@ struct journal_s {
     int                 fd;             /* newest segment, or -1 */
     size_t              segment_size;
 
-    pthread_mutex_t     lock;           /* segments, tail, written */
+    pthread_mutex_t     lock;           /* segments, tail, written,
+                                           pace */
     journal_segment_t  *segments;       /* oldest first */
     size_t              nsegments;
     size_t              asegments;
     journal_pos_t       tail;
     uint64_t            written;
     uint64_t            bytes;          /* of all segments */
+
+    uint64_t            pace_us;        /* monotonic: begin of the stretch that
+                                           is counted ... */
+    uint64_t            pace_cursor;    /* ... and the tail there */
+    uint64_t            pace;           /* records/s of the stretch before it */
 
     pthread_mutex_t     sync_lock;      /* fd against being replaced, synced;
                                            taken before `lock` */

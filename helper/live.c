@@ -493,22 +493,15 @@ live_read(live_t *l, live_feed_t *f)
 }
 
 
+/* Waits for news of the journal, a second at most. */
 static void
-live_wait(live_t *l, uint64_t cursor, bool forever)
+live_wait(live_t *l, uint64_t cursor)
 {
     struct timespec  until;
 
     __atomic_store_n(&l->asleep, true, __ATOMIC_SEQ_CST);
 
-    if (l->stop || (!forever && journal_tail(l->journal).cursor > cursor)) {
-        __atomic_store_n(&l->asleep, false, __ATOMIC_SEQ_CST);
-        return;
-    }
-
-    if (forever) {
-        (void) pthread_cond_wait(&l->cond, &l->lock);
-
-    } else {
+    if (!l->stop && journal_tail(l->journal).cursor <= cursor) {
         (void) clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec++;
         (void) pthread_cond_timedwait(&l->cond, &l->lock, &until);
@@ -542,7 +535,9 @@ live_thread(void *data)
             f = NULL;
             l->ready = false;
             live_ring_clear(l, l->cursor);
-            live_wait(l, 0, true);
+
+            /* for somebody who listens; the journal does not wake it */
+            (void) pthread_cond_wait(&l->cond, &l->lock);
             continue;
         }
 
@@ -552,7 +547,7 @@ live_thread(void *data)
             if (f == NULL) {
                 log_minutely(LOG_ERROR, "cannot read the journal for %u live "
                              "streams", l->nsubs);
-                live_wait(l, UINT64_MAX, false);
+                live_wait(l, UINT64_MAX);
             }
 
             continue;
@@ -567,7 +562,7 @@ live_thread(void *data)
                          (unsigned long long) live_feed_cursor(f));
             live_feed_free(f);
             f = NULL;
-            live_wait(l, UINT64_MAX, false);
+            live_wait(l, UINT64_MAX);
             continue;
         }
 
@@ -579,7 +574,7 @@ live_thread(void *data)
         }
 
         if (rc == LIVE_FEED_END) {
-            live_wait(l, live_feed_cursor(f), false);
+            live_wait(l, live_feed_cursor(f));
         }
     }
 
