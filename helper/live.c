@@ -11,6 +11,8 @@
 
 
 #define LIVE_BATCH    256           /* events between two deliveries */
+#define LIVE_SHARE    8192          /* bytes of events that are sent as one
+                                       piece */
 #define LIVE_IDLE_US  10000000u     /* it follows on for those who come back */
 #define LIVE_TICK_US  1000000u
 #define LIVE_HOLD_US  5000000u      /* a feed that is not used, for others */
@@ -277,12 +279,49 @@ live_share_room(live_t *l)
 }
 
 
-/* An event for all who wait for just that: one piece for those of a worker.
- * Whom it does not suit gets it by himself. */
+/* How many events from there on all of them want, up to LIVE_SHARE bytes; the
+ * first is wanted.  *len: of these. */
+static size_t
+live_run(const live_t *l, uint64_t turn, size_t n, size_t *len)
+{
+    size_t               i;
+    uint64_t             to;
+    const live_event_t  *e;
+
+    *len = l->ring[turn % LIVE_RING]->len;
+
+    for (to = turn + 1; to < l->last; to++) {
+        e = l->ring[to % LIVE_RING];
+
+        if (*len + e->len > LIVE_SHARE) {
+            break;
+        }
+
+        for (i = 0; i < n && live_sub_wants(l->shares[i].q->state, e); i++) {
+            /* void */
+        }
+
+        if (i < n) {
+            break;
+        }
+
+        *len += e->len;
+    }
+
+    return (size_t) (to - turn);
+}
+
+
+/*
+ * An event, and what all who wait for it want behind it, for all of them: one
+ * piece for those of a worker, which costs it a write for each.  Whom it does
+ * not suit gets it by himself.
+ */
 static void
 live_share(live_t *l, uint64_t turn, uint64_t now_us)
 {
-    size_t         i, n;
+    char          *text;
+    size_t         i, n, run, len, at;
     live_sub_t    *s;
     live_event_t  *e;
 
@@ -305,12 +344,33 @@ live_share(live_t *l, uint64_t turn, uint64_t now_us)
         }
     }
 
-    ask_write_shared(l->shares, n, e->text, e->len);
+    if (n == 0) {
+        return;
+    }
+
+    run = live_run(l, turn, n, &len);
+    text = run > 1 ? malloc(len) : NULL;
+
+    if (text == NULL) {
+        run = 1;
+        ask_write_shared(l->shares, n, e->text, e->len);
+
+    } else {
+        for (i = 0, at = 0; i < run; i++, at += e->len) {
+            e = l->ring[(turn + i) % LIVE_RING];
+            memcpy(text + at, e->text, e->len);
+        }
+
+        ask_write_shared(l->shares, n, text, len);
+        free(text);
+    }
+
+    e = l->ring[(turn + run - 1) % LIVE_RING];
 
     for (i = 0; i < n; i++) {
         if (l->shares[i].taken) {
             s = l->shares[i].q->state;
-            s->turn++;
+            s->turn += run;
             s->cursor = e->cursor > s->cursor ? e->cursor : s->cursor;
             s->sent_us = now_us;
         }

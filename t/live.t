@@ -232,6 +232,48 @@ is($t->get("$API/live", token => undef)->status, 401, 'a stream needs a token');
 is($t->post("$API/live", body => '')->status, 405, 'and GET');
 
 
+# --- what comes together goes out together, to those who all want it ------------
+
+my %mixed = (
+    ''                => sub { 1 },
+    'output=0'        => sub { $_[0]{phase} ne 'output' },
+    'type=command.*'  => sub { $_[0]{type} =~ /^command/ },
+    'type=file.*'     => sub { $_[0]{type} =~ /^file/ },
+    'status=started'  => sub { ($_[0]{status} // 'started') eq 'started' },
+    'status=succeeded' => sub { ($_[0]{status} // '') eq 'succeeded' },
+);
+my %mixed_stream = map {
+    $_ => [ map { SandboxLive->open($t, '/live', query => $_) } ($_) x 3 ]
+} keys %mixed;
+
+for my $all (values %mixed_stream) {
+    $_->wait_for(sub { defined $_[0]->id }) for @$all;
+}
+
+for my $i (1 .. 8) {
+    command($t, 's1', "mixed $i", 'x' x (700 * $i));
+    $t->post('/v1/sandboxes/s2/proxy/44772/files/mv',
+             body => '[{"src":"/tmp/a","dest":"/tmp/b"}]');
+}
+
+command($t, 's1', 'mixed end', 'x');
+my $whole = $mixed_stream{''}[0];
+ok($whole->until(completed('mixed end')), 'many events');
+
+for my $query (sort keys %mixed) {
+    my @want = map { $_->{id} }
+        grep { $_->{event} eq 'operation' && $mixed{$query}->($_->{data}) }
+        @{ $whole->events };
+
+    for my $one (@{ $mixed_stream{$query} }) {
+        $one->wait_for(sub { grep { $_ == $want[-1] } ids($_[0]) });
+        is_deeply([ map { $_->{id} } grep { $_->{event} eq 'operation' }
+                    @{ $one->events } ], \@want, "'$query': each once, in order");
+        $one->close;
+    }
+}
+
+
 # --- a cursor that cannot be had ------------------------------------------------
 
 my $f = SandboxLive->open($t, '/live', last => '999999999999');
