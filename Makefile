@@ -282,6 +282,10 @@ $(B)/bench/load: bench/load.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -o $@ $<
 
+$(B)/bench/streams: bench/streams.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_C) -o $@ $<
+
 $(B)/bench/frames: bench/frames.c $(B)/libsb.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -o $@ $^ $(LIB_LIBS)
@@ -293,7 +297,7 @@ build = +@$(MAKE) --no-print-directory -s $(if $(findstring -j,$(MAKEFLAGS)),,-j
 
 bench:
 	@.ci/deps bench
-	$(build) all $(B)/bench/load $(B)/bench/frames
+	$(build) all $(B)/bench/load $(B)/bench/frames $(B)/bench/streams
 	@bench/$(if $(filter history,$(firstword $(BENCH))),history,run) \
 	    $(patsubst history,,$(BENCH))
 

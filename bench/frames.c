@@ -1,14 +1,13 @@
 /*
  * A worker as sandbox-helper sees it, without nginx, for bench/history: it writes
- * operations, waits for their beginnings, asks questions and follows streams, all
- * in frames (docs/frames.md).
+ * operations, waits for their beginnings and asks questions, all in frames
+ * (docs/frames.md).
  *
  *   frames write SOCKET FIRST COUNT SANDBOXES BYTES RATE   (0: as fast as it goes)
  *   frames begin SOCKET FIRST COUNT RATE
  *   frames ask SOCKET COUNT PATH QUERY...                  (in turn; "" is none)
- *   frames live SOCKET SUBSCRIBERS SECONDS
  *
- * Each prints one line of JSON; live prints "ready" before.
+ * Each prints one line of JSON.
  */
 
 #include <errno.h>
@@ -30,7 +29,6 @@
 #define WORDS       4096
 #define FRAME       (256 * 1024)
 #define SAMPLES     (1024 * 1024)
-#define EVENTS      (64 * 1024)
 
 
 typedef struct {
@@ -508,12 +506,11 @@ run_begin(peer_t *p, char **a)
 
 
 static void
-put_ask(peer_t *p, uint64_t n, uint8_t flags, const char *path,
-    const char *query)
+put_ask(peer_t *p, uint64_t n, const char *path, const char *query)
 {
     sb_frame_writer_t  w;
 
-    start_frame(p, &w, SB_F_ASK, flags, n, NULL);
+    start_frame(p, &w, SB_F_ASK, 0, n, NULL);
     put_text(&w, SB_T_METHOD, "GET");
     put_text(&w, SB_T_PATH, path);
     put_text(&w, SB_T_QUERY, query);
@@ -567,7 +564,7 @@ run_ask(peer_t *p, int argc, char **a)
         }
 
         began = now_us();
-        put_ask(p, n, 0, a[1], query);
+        put_ask(p, n, a[1], query);
 
         for (last = false; !last; ) {
             turn(p, 10000);
@@ -615,146 +612,6 @@ run_ask(peer_t *p, int argc, char **a)
 }
 
 
-/* Of each event, by the cursor in "id: N": how many have it, when first. */
-static struct {
-    uint64_t  cursor, first, last;
-    size_t    n;
-} events[EVENTS];
-
-
-/* A subscriber has read so much; 0: it is none of ours. */
-static size_t
-live_credit(peer_t *p, uint32_t *owed, size_t subscribers, uint64_t seq,
-    size_t bytes)
-{
-    if (seq == 0 || seq > subscribers) {
-        return 0;
-    }
-
-    owed[seq] += (uint32_t) bytes;
-
-    if (owed[seq] >= SB_ASK_WINDOW / 4) {
-        put_credit(p, seq, owed[seq]);
-        owed[seq] = 0;
-    }
-
-    return 1;
-}
-
-
-static int
-run_live(peer_t *p, char **a)
-{
-    char       *q, *end;
-    size_t      at, subscribers, i, n, slot, whole = 0, bytes = 0, bad = 0;
-    size_t      ready = 0, missed = 0;
-    uint16_t    tag;
-    uint32_t   *owed;
-    uint64_t    until, cursor, now;
-    sb_str_t    v, fields, also;
-    sb_frame_t  f;
-
-    subscribers = strtoul(a[0], NULL, 10);
-    owed = calloc(subscribers + 1, sizeof(uint32_t));
-
-    if (owed == NULL) {
-        die("start");
-    }
-
-    for (i = 1; i <= subscribers; i++) {
-        put_ask(p, i, SB_FF_SHARE, "live", "");
-
-        if (p->out_len > OUT_SIZE / 2) {
-            turn(p, 1000);
-        }
-    }
-
-    until = now_us() + 30000000;
-
-    while (!ended && now_us() < until) {
-
-        turn(p, 100);
-        now = now_us();
-
-        for (at = 0; next(p, &at, &f); ) {
-
-            if (f.type == SB_F_CANCEL || (f.flags & SB_FF_LAST)) {
-                bad++;
-            }
-
-            if (f.type != SB_F_ANSWER) {
-                continue;
-            }
-
-            if (sb_field_u64(&f, SB_T_HTTP_STATUS, 0) == 200) {
-                ready++;
-
-                if (ready == subscribers) {
-                    printf("ready\n");
-                    (void) fflush(stdout);
-                    until = now_us() + 1000000 * strtoull(a[1], NULL, 10);
-                }
-            }
-
-            if (!sb_field_get(&f, SB_T_DATA, &v)) {
-                continue;
-            }
-
-            n = live_credit(p, owed, subscribers, f.seq, v.len);
-            fields = f.fields;
-
-            while (sb_field_next(&fields, &tag, &also)) {
-                if (tag == SB_T_ALSO) {
-                    n += live_credit(p, owed, subscribers,
-                                     sb_value_u64(also, 0), v.len);
-                }
-            }
-
-            bytes += n * v.len;
-
-            for (q = (char *) v.data; ready == subscribers; q = end) {
-                end = (char *) v.data + v.len;
-                q = memmem(q, (size_t) (end - q), "id: ", 4);
-
-                if (q == NULL) {
-                    break;
-                }
-
-                cursor = strtoull(q + 4, &end, 10);
-                slot = cursor % EVENTS;
-
-                if (events[slot].cursor != cursor) {
-                    events[slot].cursor = cursor;
-                    events[slot].first = now;
-                    events[slot].n = 0;
-                }
-
-                events[slot].last = now;
-                events[slot].n += n;
-            }
-        }
-    }
-
-    for (i = 0; i < EVENTS; i++) {
-        if (events[i].n >= subscribers) {
-            whole++;
-            sample((double) (events[i].last - events[i].first) / 1e3);
-
-        } else if (events[i].n) {
-            missed++;
-        }
-    }
-
-    qsort(samples, nsamples, sizeof(double), by_size);
-    printf("{\"subscribers\":%zu,\"events\":%zu,\"unfinished\":%zu,"
-           "\"spread_p50_ms\":%.3f,\"spread_p99_ms\":%.3f,"
-           "\"spread_max_ms\":%.3f,\"bytes\":%zu,\"ended\":%zu}\n",
-           ready, whole, missed, part(0.5), part(0.99), part(1), bytes, bad);
-
-    return 0;
-}
-
-
 static void
 end_it(int sig)
 {
@@ -770,7 +627,7 @@ main(int argc, char **argv)
     bool    kept;
 
     if (argc < 4) {
-        fprintf(stderr, "usage: frames write|begin|ask|live SOCKET ...\n");
+        fprintf(stderr, "usage: frames write|begin|ask SOCKET ...\n");
         return 2;
     }
 
@@ -790,10 +647,6 @@ main(int argc, char **argv)
 
     if (strcmp(argv[1], "ask") == 0 && argc >= 5) {
         return run_ask(&p, argc - 3, argv + 3);
-    }
-
-    if (strcmp(argv[1], "live") == 0 && argc == 5) {
-        return run_live(&p, argv + 3);
     }
 
     fprintf(stderr, "frames: what is to be done? see bench/frames.c\n");
