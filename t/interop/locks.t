@@ -2,7 +2,9 @@
 
 # A process with the Python SDK, one with the JavaScript SDK and a raw client write
 # one file at the same time, and another reads it: with locks nobody ever sees what
-# two of them have written.  50 times each, and 1,000 from T_SCALE=10 on.
+# two of them have written.  Then they count in one file, by reading it and writing it
+# again: with If-Match no update is lost.  Who had how many turns is printed.  50 times
+# each, and 1,000 from T_SCALE=10 on.
 
 use strict;
 use warnings;
@@ -10,6 +12,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 
+use Digest::SHA qw(sha256_hex);
+use IO::Handle;
 use POSIX ();
 use SandboxInterop;
 use SandboxTest;
@@ -70,6 +74,33 @@ while (%running) {
     }
 }
 
+sub fair {
+    my ($what, $records) = @_;
+
+    my (%n, %waits, $run, $longest, $last);
+    my @turns = map { [ $_->{actor_id}, $_->{result}{lock_waited_us} // 0 ] }
+                grep { $_->{status} eq 'succeeded' && ($_->{actor_id} // '') =~ /^(?:py|js|rw)$/ }
+                sort { $a->{completed_at} cmp $b->{completed_at} } @$records;
+
+    # as long as all three had something to do
+    for (@turns) {
+        my ($who, $waited) = @$_;
+
+        $run = $last && $who eq $last ? $run + 1 : 1;
+        $longest = $run if $run > ($longest // 0);
+        $last = $who;
+        push @{ $waits{$who} }, $waited / 1000;
+        last if ++$n{$who} == $TIMES;
+    }
+
+    diag("$what: " . join '; ', map {
+        my @w = sort { $a <=> $b } @{ $waits{$_} };
+        sprintf '%s %d turns, waited p50 %.1f ms, p99 %.1f ms, at most %.1f ms', $_, scalar @w,
+                $w[$#w / 2], $w[$#w * 0.99], $w[-1];
+    } sort keys %waits);
+    diag("$what: at most " . ($longest // 0) . ' turns of one of them in a row');
+}
+
 is_deeply(\@torn, [], 'every reading is of one writing');
 cmp_ok(($seen{py} // 0) + ($seen{js} // 0) + ($seen{rw} // 0), '>', 3,
        'and there were some');
@@ -79,6 +110,58 @@ my @writes = grep { $_->{operation_type} eq 'file.write' }
              $t->records($id, count => 3 * $TIMES, timeout => 30);
 is(scalar(grep { $_->{status} eq 'succeeded' } @writes), 3 * $TIMES + 1,
    'all are on record');
+fair('writing', \@writes);
+
+
+# --- nobody's update is lost ---------------------------------------------------------
+
+$PATH = '/tmp/count';
+upload('py 0 js 0 rw 0', $conn);
+
+(undef, my $count) = SandboxInterop::node('count.mjs');
+my %again;
+
+%running = map { start(@$_) } (
+    [ 'the Python SDK', sub { exec_sdk($python, "$FindBin::Bin/count.py") } ],
+    [ 'the JavaScript SDK', sub { exec_sdk($node, $count) } ],
+    [ 'a raw client', sub {
+        my $c = $t->connect;
+        my $n = 0;
+
+        for (1 .. $TIMES) {
+            $n++ until count_once($c);
+        }
+
+        print "$n\n";
+        POSIX::_exit(0);
+    } ]);
+
+while ((my $pid = waitpid -1, 0) > 0) {
+    my $name = delete $running{$pid} // next;
+    is($?, 0, "$name: counts to $TIMES");
+    ($again{$name}) = SandboxTest::read_file("$t->{dir}/out.$pid") =~ /^(\d+)$/m;
+    last if !%running;
+}
+
+is($t->get("$execd/files/download?path=$PATH", conn => $conn)->content,
+   "py $TIMES js $TIMES rw $TIMES", 'no update is lost');
+
+my %before = map { $_->{event_id} => 1 } @writes;
+my @counts;
+
+$t->wait_for(sub {
+    @counts = grep { $_->{operation_type} eq 'file.write' && !$before{ $_->{event_id} } }
+              $t->records($id);
+    return grep({ $_->{status} eq 'succeeded' } @counts) == 3 * $TIMES + 1;
+}, 60);
+my @late = grep { ($_->{result}{error_code} // '') eq 'GATEWAY_PRECONDITION_FAILED' } @counts;
+
+is(scalar(grep { $_->{status} eq 'succeeded' } @counts), 3 * $TIMES + 1,
+   'all that counted are on record');
+cmp_ok(scalar @late, '>', 0, 'and those that came too late');
+fair('counting', \@counts);
+diag('counting: too late were ' . join ', ', map { "$_ " . ($again{$_} // '?') . ' times' }
+                                             sort keys %again);
 
 $t->stop;
 done_testing;
@@ -90,7 +173,10 @@ sub start {
     my $pid = fork // die "fork: $!\n";
     return $pid => $name if $pid;
 
+    open STDOUT, '>', "$t->{dir}/out.$$";
+    STDOUT->autoflush;
     eval { $do->() };
+    warn $@;
     POSIX::_exit(1);
 }
 
@@ -100,14 +186,35 @@ sub exec_sdk {
     exec @_, '127.0.0.1:' . $t->port, $id, $PATH, $TIMES;
 }
 
+sub upload {
+    my ($text, $conn, @headers) = @_;
+
+    return $t->post("$execd/files/upload", conn => $conn,
+        headers => [ 'Content-Type: multipart/form-data; boundary=B', 'X-Actor-Id: rw',
+                     @headers ],
+        body => join "\r\n", '--B', 'Content-Disposition: form-data; name="metadata";'
+            . ' filename="m"', '', qq({"path":"$PATH"}), '--B',
+            'Content-Disposition: form-data; name="file"; filename="f"', '', $text,
+            '--B--', '');
+}
+
 sub write_once {
     my ($n, $conn) = @_;
 
-    my $r = $t->post("$execd/files/upload", conn => $conn,
-        headers => [ 'Content-Type: multipart/form-data; boundary=B' ],
-        body => join "\r\n", '--B', 'Content-Disposition: form-data; name="metadata";'
-            . ' filename="m"', '', qq({"path":"$PATH"}), '--B',
-            'Content-Disposition: form-data; name="file"; filename="f"', '',
-            sprintf("rw %06d\n", $n) x (2000 + $n % 7 * 500), '--B--', '');
+    my $r = upload(sprintf("rw %06d\n", $n) x (2000 + $n % 7 * 500), $conn);
     die 'upload: ' . $r->status . "\n" if $r->status != 200;
+}
+
+# 0: somebody else was faster.
+
+sub count_once {
+    my $conn = shift;
+
+    my $text = $t->get("$execd/files/download?path=$PATH", conn => $conn)->content;
+    my $r = upload($text =~ s/rw (\d+)/'rw ' . ($1 + 1)/er, $conn,
+                   'If-Match: sha256:' . sha256_hex($text));
+
+    die 'upload: ' . $r->status . ' ' . $r->content . "\n" if $r->status !~ /^(?:200|412)$/;
+
+    return $r->status == 200;
 }

@@ -5,7 +5,7 @@ import { ConnectionConfig, Sandbox } from "@alibaba-group/opensandbox";
 
 const [domain, sandboxId, path, times] = process.argv.slice(2);
 const connectionConfig = new ConnectionConfig({
-    domain, apiKey: process.env.OPEN_SANDBOX_API_KEY,
+    domain, apiKey: process.env.OPEN_SANDBOX_API_KEY, headers: { "X-Actor-Id": "js" },
 });
 const box = await Sandbox.connect({ sandboxId, connectionConfig });
 

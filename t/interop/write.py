@@ -11,7 +11,9 @@ from opensandbox.config import ConnectionConfig
 async def main():
     domain, box_id, path, times = sys.argv[1:5]
     box = await Sandbox.connect(
-        box_id, connection_config=ConnectionConfig(domain=domain)
+        box_id, connection_config=ConnectionConfig(
+            domain=domain, headers={"X-Actor-Id": "py"}
+        )
     )
 
     for i in range(int(times)):
