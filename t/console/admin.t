@@ -16,9 +16,7 @@ use SandboxConsole;
 my $c = SandboxConsole->new;
 
 $c->fact(sandbox => $c->sandbox('data-cleaning-7'), origin => $c->url =~ s{/console/$}{}r);
-$c->look('policy');
-$c->look('locks');
-$c->look('tokens');
+$c->look('policy', 'locks', 'tokens');
 $c->stop;
 
 done_testing;

@@ -1,6 +1,4 @@
-import {
-  facts, is, ok, open, overflow, run, serious, shot, signIn, token, url, WIDTHS,
-} from './lib/browser.mjs';
+import { facts, is, looks, ok, open, run, sees, shot, token, url } from './lib/browser.mjs';
 
 const leases = `${facts.origin}/console/api/v1/sandboxes/${facts.sandbox}/leases`;
 const headers = { 'OPEN-SANDBOX-API-KEY': token, 'Content-Type': 'application/json' };
@@ -20,37 +18,24 @@ await run({
     const page = await open(browser);
 
     await page.goto(`${url}sandboxes/${facts.sandbox}/locks`);
-    await signIn(page);
     await page.getByText('Nobody holds anything').waitFor();
     ok(true, 'nothing held is said');
 
     const first = await lease('build 7', '/workspace/app');
     is(first.status, 201, 'a lease is taken');
     await held(page).getByText('/workspace/app').waitFor();
-    ok(await held(page).getByText(/^Lease \d+/).isVisible(), 'it appears by itself, as what it is');
-    ok(await held(page).getByText('write', { exact: true }).isVisible(), 'with its path and mode');
+    await sees(held(page).getByText(/^Lease \d+/), 'it appears by itself, as what it is');
+    await sees(held(page).getByText('write', { exact: true }), 'with its path and mode');
 
     const second = lease('build 8', '/workspace/app/src', { timeout_ms: 30_000 });
     await waits(page).getByText('/workspace/app/src').waitFor();
     ok(true, 'who waits for it appears too');
 
-    for (const width of Object.keys(WIDTHS).map(Number)) {
-      await page.setViewportSize({ width, height: WIDTHS[width] });
-      for (const theme of ['light', 'dark']) {
-        await page.emulateMedia({ colorScheme: theme });
-        await page.waitForTimeout(30);
-        await shot(page, `locks-${theme}-${width}`);
-        if (width !== 1024) {
-          is(await serious(page), [], `${theme} ${width}: axe finds nothing serious`);
-        }
-      }
-      ok(await overflow(page) <= 0, `${width}: as wide as the window`);
-    }
+    await looks(page, 'locks');
 
-    await page.setViewportSize({ width: 1440, height: 900 });
     await held(page).getByRole('button', { name: 'Break' }).click();
     const dialog = page.getByRole('dialog');
-    ok(await dialog.getByText(/requests with its token are refused/).isVisible(), 'breaking asks, and says what it means');
+    await sees(dialog.getByText(/requests with its token are refused/), 'breaking asks, and says what it means');
     await shot(page, 'ask');
     await dialog.getByRole('button', { name: 'Break' }).click();
     await page.getByText('It is taken away.').waitFor();
@@ -75,7 +60,6 @@ await run({
       await route.fulfill({ response: answer, json: body.role ? { ...body, role: 'viewer' } : body });
     });
     await page.goto(`${url}sandboxes/${facts.sandbox}/locks`);
-    await signIn(page);
     await held(page).getByText('/workspace/app').waitFor();
     is(await page.getByRole('button', { name: 'Break' }).count(), 0, 'a viewer sees locks, and is not offered to break them');
     is(await page.getByRole('link', { name: 'Policy', exact: true }).count(), 0, 'nor what admins see');

@@ -35,8 +35,7 @@ $c->command($other, "echo '<script>document.title=1</script>'", actor => '<b>bol
 
 $c->fact(sandbox => $id, other => $other, gone => $gone, gateway => $c->gateway->pid);
 $c->look('pages');
-$c->look('signin');
-$c->look('prefix');
+$c->look('signin', 'prefix');
 $c->stop;
 
 done_testing;

@@ -1,6 +1,4 @@
-import {
-  is, ok, open, overflow, run, serious, settled, shot, signIn, url, WIDTHS,
-} from './lib/browser.mjs';
+import { is, inAll, looks, ok, open, run, sees, settled, shot, url } from './lib/browser.mjs';
 
 const verdict = (page) => page.getByRole('region', { name: 'Would this be allowed?' }).getByRole('status');
 
@@ -9,15 +7,14 @@ await run({
     const page = await open(browser);
 
     await page.goto(url);
-    await signIn(page);
     await page.getByRole('link', { name: 'Policy', exact: true }).click();
     await page.locator('[data-rule="secrets"]').first().waitFor();
 
     const rule = page.locator('[data-rule="secrets"]').first();
-    ok(await rule.getByText('Deny', { exact: true }).isVisible(), 'a rule says what it does');
+    await sees(rule.getByText('Deny', { exact: true }), 'a rule says what it does');
     ok(/^line \d+$/.test(await rule.getByText(/^line \d+$/).innerText()), 'and in which line it stands');
     ok((await rule.locator('pre').last().innerText()).includes('id_ed25519'), 'with its text');
-    ok(await page.locator('[data-rule="default"]').first().isVisible(), 'the default is the last one');
+    await sees(page.locator('[data-rule="default"]').first(), 'the default is the last one');
     is(page.seen.errors, [], 'no error in the browser');
     await page.context().close();
   },
@@ -26,13 +23,12 @@ await run({
     const page = await open(browser);
 
     await page.goto(`${url}policy`);
-    await signIn(page);
     await page.getByLabel('Operation').fill('file.write');
     await page.getByLabel('Paths').fill('/workspace/a.txt\n/workspace/.env');
     await page.getByRole('button', { name: 'Ask', exact: true }).click();
     await verdict(page).getByText('Denied', { exact: true }).first().waitFor();
-    ok(await verdict(page).getByText('/workspace/.env').first().isVisible(), 'a path that is denied is named');
-    ok(await page.locator('[data-rule="secrets"]').first().getByText('Decides').isVisible(), 'the rule that decides is marked');
+    await sees(verdict(page).getByText('/workspace/.env').first(), 'a path that is denied is named');
+    await sees(page.locator('[data-rule="secrets"]').first().getByText('Decides'), 'the rule that decides is marked');
     await shot(page, 'denied');
 
     await verdict(page).getByRole('button', { name: /secrets/ }).first().click();
@@ -48,7 +44,7 @@ await run({
 
     await page.getByRole('button', { name: 'More to say of it' }).click();
     await page.getByLabel('Mode').fill('9');
-    ok(await page.getByText('Up to four octal digits.').isVisible(), 'what is no mode is said');
+    await sees(page.getByText('Up to four octal digits.'), 'what is no mode is said');
     await page.getByLabel('Mode').fill('4755');
     await page.getByRole('button', { name: 'Ask', exact: true }).click();
     await verdict(page).getByRole('button', { name: /set-id/ }).first().waitFor();
@@ -56,31 +52,10 @@ await run({
     is(page.seen.errors, [], 'no error in the browser');
     await page.context().close();
   },
-
-  'looks': async (browser) => {
-    for (const language of ['en', 'zh-CN']) {
-      const page = await open(browser, { language });
-
-      await page.goto(`${url}policy?operation=file.write&path=%2Fetc%2Fpasswd`);
-      await signIn(page);
-      await settled(page);
-      await page.getByRole('button', { name: /^(Ask|查询)$/ }).click();
-      await page.getByText(/^(Decides|由此决定)$/).first().waitFor();
-
-      for (const width of Object.keys(WIDTHS).map(Number)) {
-        await page.setViewportSize({ width, height: WIDTHS[width] });
-
-        for (const theme of ['light', 'dark']) {
-          await page.emulateMedia({ colorScheme: theme });
-          await page.waitForTimeout(30);
-          await shot(page, `answer-${theme}-${language}-${width}`);
-          if (language === 'en' && width !== 1024) {
-            is(await serious(page), [], `${theme} ${width}: axe finds nothing serious`);
-          }
-        }
-        ok(await overflow(page) <= 0, `${language} ${width}: as wide as the window`);
-      }
-      await page.context().close();
-    }
-  },
-});
+}, inAll(async (page) => {
+  await page.goto(`${url}policy?operation=file.write&path=%2Fetc%2Fpasswd`);
+  await settled(page);
+  await page.getByRole('button', { name: /^(Ask|查询)$/ }).click();
+  await page.getByText(/^(Decides|由此决定)$/).first().waitFor();
+  await looks(page, 'answer');
+}));

@@ -1,7 +1,7 @@
 // C133: the console behind an outer proxy that takes a prefix off.
 
 import { createServer, request } from 'node:http';
-import { facts, is, ok, open, run, settled, signIn, url } from './lib/browser.mjs';
+import { facts, is, ok, open, run, sees, settled, signIn, url } from './lib/browser.mjs';
 import { ready, shows, type } from './lib/terminal.mjs';
 
 const PREFIX = '/tools/sbx';
@@ -52,7 +52,7 @@ const mount = `http://127.0.0.1:${outer.address().port}${PREFIX}/console`;
 
 await run({
   'C133 a prefix': async (browser) => {
-    const page = await open(browser, { origin: mount });
+    const page = await open(browser, { origin: mount, as: null });
 
     for (const at of ['', '/', '/sandboxes', '/sandboxes/', `/sandboxes/${facts.sandbox}/history?status=failed`]) {
       await page.goto(mount + at);

@@ -8,7 +8,7 @@ const record = (page) => page.getByRole('region', { name: 'Record' });
 
 /** Signs in; counts what is done from there on, and how long it takes. */
 async function asked(browser, question, answer) {
-  const page = await open(browser);
+  const page = await open(browser, { as: null });
   let actions = 0;
   const act = async (what) => {
     actions++;

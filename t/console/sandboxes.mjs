@@ -1,15 +1,12 @@
-import {
-  facts, is, ok, open, overflow, run, serious, settled, shot, signIn, url, WIDTHS,
-} from './lib/browser.mjs';
+import { facts, is, inAll, looks, ok, open, run, sees, settled, shot, until, url } from './lib/browser.mjs';
 
 const dialog = (page) => page.getByRole('dialog');
-const said = (page, text) => page.getByRole('status').getByText(text).first().waitFor({ timeout: 30_000 });
+const said = (page, text) => page.getByRole('status').getByText(text).first().waitFor();
 
 async function at(browser, where, options) {
   const page = await open(browser, options);
 
   await page.goto(url + where);
-  await signIn(page);
   await settled(page);
   return page;
 }
@@ -43,7 +40,7 @@ await run({
       if (r.method() === 'POST' && r.url().endsWith('/v1/sandboxes')) sent = r.postDataJSON();
     });
     await dialog(page).getByRole('button', { name: 'Create' }).click();
-    await page.waitForURL(/\/sandboxes\/[0-9a-f-]{36}\/history/, { timeout: 30_000 });
+    await page.waitForURL(/\/sandboxes\/[0-9a-f-]{36}\/history/);
     is(sent, {
       image: { uri: 'python:3.11' }, entrypoint: ['tail', '-f', '/dev/null'], env: { GREETING: 'hello there' },
       resourceLimits: { cpu: '500m', memory: '512Mi' }, timeout: 1800,
@@ -80,7 +77,7 @@ await run({
     await dialog(page).getByText(/not here/).waitFor();
     is(sent.networkPolicy, { defaultAction: 'deny', egress: [
       { action: 'allow', target: 'pypi.org' }, { action: 'allow', target: '*.example.com' }] }, 'a network policy goes along');
-    ok(await dialog(page).getByLabel('Image', { exact: true }).isVisible(), 'a refusal is told, and nothing typed is lost');
+    await sees(dialog(page).getByLabel('Image', { exact: true }), 'a refusal is told, and nothing typed is lost');
     await page.context().close();
   },
 
@@ -112,8 +109,8 @@ await run({
     await dialog(page).getByText('There are no snapshots of this sandbox yet.').waitFor();
     await dialog(page).getByLabel('Name of the snapshot (optional)').fill('before the change');
     await dialog(page).getByRole('button', { name: 'Take' }).click();
-    await dialog(page).getByText('Ready', { exact: true }).waitFor({ timeout: 30_000 });
-    ok(await dialog(page).getByText('before the change').isVisible(), 'a snapshot is made, and seen to be ready');
+    await dialog(page).getByText('Ready', { exact: true }).waitFor();
+    await sees(dialog(page).getByText('before the change'), 'a snapshot is made, and seen to be ready');
     await shot(page, 'snapshots');
 
     await dialog(page).getByRole('button', { name: 'Roll back' }).click();
@@ -121,7 +118,7 @@ await run({
     is(await dialog(page).getByLabel('Name', { exact: true }).inputValue(), 'data-cleaning-7', 'going back keeps the name');
     await shot(page, 'back');
     await dialog(page).getByRole('button', { name: 'Create' }).click();
-    await page.waitForURL((u) => /\/sandboxes\/[0-9a-f-]{36}\/history/.test(u.href) && !u.href.includes(facts.sandbox), { timeout: 30_000 });
+    await page.waitForURL((u) => /\/sandboxes\/[0-9a-f-]{36}\/history/.test(u.href) && !u.href.includes(facts.sandbox));
     ok(true, 'and leads to the new sandbox');
 
     await page.goto(`${url}sandboxes/${facts.sandbox}/overview`);
@@ -155,30 +152,6 @@ await run({
     await page.context().close();
   },
 
-  'looks': async (browser) => {
-    for (const language of ['en', 'zh-CN']) {
-      const page = await at(browser, 'sandboxes', { language });
-
-      await page.getByRole('button', { name: /^(New sandbox|新建沙箱)$/ }).click();
-      await dialog(page).waitFor();
-      await settled(page);
-
-      for (const width of Object.keys(WIDTHS).map(Number)) {
-        await page.setViewportSize({ width, height: WIDTHS[width] });
-        for (const theme of ['light', 'dark']) {
-          await page.emulateMedia({ colorScheme: theme });
-          await page.waitForTimeout(30);
-          await shot(page, `create-${theme}-${language}-${width}`);
-          if (language === 'en' && width !== 1024) {
-            is(await serious(page), [], `${theme} ${width}: axe finds nothing serious`);
-          }
-        }
-        ok(await overflow(page) <= 0, `${language} ${width}: as wide as the window`);
-      }
-      await page.context().close();
-    }
-  },
-
   'a viewer only looks': async (browser) => {
     const page = await open(browser);
 
@@ -188,7 +161,6 @@ await run({
       await route.fulfill({ response: answer, json: body.role ? { ...body, role: 'viewer' } : body });
     });
     await page.goto(`${url}sandboxes`);
-    await signIn(page);
     await page.getByRole('link', { name: 'report-builder' }).waitFor();
     is(await page.getByRole('button', { name: 'New sandbox' }).count(), 0, 'a viewer is not offered to make one');
     await page.getByRole('link', { name: 'report-builder' }).click();
@@ -214,4 +186,10 @@ await run({
     is(page.seen.errors, [], 'no error in the browser');
     await page.context().close();
   },
-});
+}, inAll(async (page) => {
+  await page.goto(`${url}sandboxes`);
+  await page.getByRole('button', { name: /^(New sandbox|新建沙箱)$/ }).click();
+  await dialog(page).waitFor();
+  await settled(page);
+  await looks(page, 'create');
+}));

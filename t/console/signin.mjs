@@ -1,11 +1,11 @@
-import { facts, is, ok, open, run, settled, shot, signIn, token, url } from './lib/browser.mjs';
+import { facts, is, ok, open, run, sees, settled, shot, signIn, token, url } from './lib/browser.mjs';
 
 const field = (page) => page.getByLabel('Token', { exact: true });
 const inside = (page) => page.getByRole('navigation', { name: 'Main navigation' });
 
 await run({
   'by token': async (browser) => {
-    const page = await open(browser);
+    const page = await open(browser, { as: null });
     const address = `${url}sandboxes/${facts.sandbox}/history?status=failed`;
 
     await page.goto(address);
@@ -13,12 +13,12 @@ await run({
     ok(await field(page).evaluate((e) => e === document.activeElement), 'the field has the keyboard');
 
     await page.keyboard.press('Enter');
-    ok(await page.getByText('Enter the token.').isVisible(), 'an empty token is no question to the gateway');
+    await sees(page.getByText('Enter the token.'), 'an empty token is no question to the gateway');
 
     await field(page).fill('sbx_wrong');
     await page.keyboard.press('Enter');
     await page.getByRole('alert').waitFor();
-    ok(await page.getByText(/not accepted/).isVisible(), 'a wrong token is refused, with what to do');
+    await sees(page.getByText(/not accepted/), 'a wrong token is refused, with what to do');
     await shot(page, 'refused');
 
     await signIn(page);
@@ -37,11 +37,12 @@ await run({
     await page.reload();
     await field(page).waitFor();
     ok(true, 'for good');
+    is(page.seen.errors.filter((e) => !/status of 401 .*\/session$/.test(e)), [], 'no error in the browser but of the wrong token');
     await page.context().close();
   },
 
   'a session that ends': async (browser) => {
-    const page = await open(browser);
+    const page = await open(browser, { as: null });
 
     await page.goto(url);
     await signIn(page);
@@ -61,7 +62,7 @@ await run({
 
   // to the contract of the console API
   'by one-time link': async (browser) => {
-    const page = await open(browser);
+    const page = await open(browser, { as: null });
     const sent = [];
     let who = { actor: null };
 
@@ -86,7 +87,7 @@ await run({
 
     await page.getByRole('button', { name: 'Account' }).click();
     await page.getByText('alice · Viewer').waitFor();
-    ok(await page.getByText(/Session ends/).isVisible(), 'who it is, in which role, until when');
+    await sees(page.getByText(/Session ends/), 'who it is, in which role, until when');
     await shot(page, 'account');
     await page.getByRole('menuitem', { name: 'Sign out' }).click();
     await field(page).waitFor();
@@ -95,14 +96,14 @@ await run({
   },
 
   'a link used before': async (browser) => {
-    const page = await open(browser);
+    const page = await open(browser, { as: null });
 
     await page.route('**/api/v1/session', (route) => (route.request().method() === 'POST'
       ? route.fulfill({ status: 401, json: { code: 'GATEWAY_UNAUTHENTICATED', message: 'no', details: {} } })
       : route.fulfill({ json: { actor: null } })));
     await page.goto(`${url}#code=used`);
     await page.getByText(/was used already/).waitFor();
-    ok(await field(page).isVisible(), 'a link that was used says so, beside the field');
+    await sees(field(page), 'a link that was used says so, beside the field');
     await page.context().close();
   },
 });

@@ -1,6 +1,4 @@
-import {
-  facts, is, ok, open, overflow, run, serious, settled, shot, signIn, url, WIDTHS,
-} from './lib/browser.mjs';
+import { facts, is, looks, ok, open, run, sees, settled, shot, token, url, WIDTHS } from './lib/browser.mjs';
 
 const tokens = `${facts.origin}/console/api/v1/tokens`;
 const row = (page, id) => page.locator(`[data-token="${id}"]`);
@@ -10,43 +8,25 @@ const secret = (page) => page.getByRole('region', { name: 'The new token' });
 const status = async (token, method = 'GET', at = tokens) => (await fetch(at, {
   method, headers: { 'OPEN-SANDBOX-API-KEY': token } })).status;
 
-const looks = async (page, name) => {
-  for (const width of Object.keys(WIDTHS).map(Number)) {
-    await page.setViewportSize({ width, height: WIDTHS[width] });
-
-    for (const theme of ['light', 'dark']) {
-      await page.emulateMedia({ colorScheme: theme });
-      await page.waitForTimeout(30);
-      await shot(page, `${name}-${theme}-${width}`);
-      if (width !== 1024) {
-        is(await serious(page), [], `${name} ${theme} ${width}: axe finds nothing serious`);
-      }
-    }
-    ok(await overflow(page) <= 0, `${name} ${width}: as wide as the window`);
-  }
-  await page.setViewportSize({ width: 1440, height: 900 });
-};
-
 await run({
   'made, used, revoked': async (browser) => {
     const page = await open(browser);
 
     await page.goto(url);
-    await signIn(page);
     await page.getByRole('link', { name: 'Tokens', exact: true }).click();
     await page.locator('[data-token]').first().waitFor();
     is(await page.locator('[data-token]').count(), 1, 'the token of the start is listed');
-    ok(await page.locator('[data-token]').getByText('this one').isVisible(), 'as the one that asks');
+    await sees(page.locator('[data-token]').getByText('this one'), 'as the one that asks');
 
     await page.getByRole('button', { name: 'New token' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Actor\'s type').fill('agent');
     await dialog.getByRole('button', { name: 'Make it' }).click();
-    ok(await dialog.getByText('A name without spaces; a type needs one.').isVisible(), 'a type alone is no actor');
+    await sees(dialog.getByText('A name without spaces; a type needs one.'), 'a type alone is no actor');
     await dialog.getByLabel('Actor', { exact: true }).fill('ci-bot');
     await dialog.getByLabel('Expires').selectOption('other');
     await dialog.getByLabel('Days').fill('0');
-    ok(await dialog.getByText('A whole number from 1 to 3,650.').isVisible(), 'no days are no time');
+    await sees(dialog.getByText('A whole number from 1 to 3,650.'), 'no days are no time');
     await dialog.getByLabel('Days').fill('14');
     await dialog.getByLabel('Sandboxes').fill('no/such');
     await dialog.getByRole('button', { name: 'Make it' }).click();
@@ -60,10 +40,10 @@ await run({
     const made = (await secret(page).innerText()).trim();
     const id = made.split('_')[1];
     ok(/^sbx_[a-z0-9]+_[\w-]{43}$/.test(made), 'the token is shown');
-    ok(await panel(page).getByText(/shown this once/).isVisible(), 'with a warning');
+    await sees(panel(page).getByText(/shown this once/), 'with a warning');
     await row(page, id).waitFor();
-    ok(await row(page, id).getByText('agent/ci-bot').last().isVisible(), 'it is listed, with its actor');
-    ok(await row(page, id).getByText('build-*, s1').last().isVisible(), 'and its sandboxes');
+    await sees(row(page, id).getByText('agent/ci-bot').last(), 'it is listed, with its actor');
+    await sees(row(page, id).getByText('build-*, s1').last(), 'and its sandboxes');
     const ends = await row(page, id).locator('td:nth-child(6) time').getAttribute('datetime');
     ok(Math.abs(Date.parse(ends) - Date.now() - 14 * 86_400_000) < 300_000, 'and when it expires', ends);
     is(await status(made), 403, 'the gateway knows it, as no admin');
@@ -83,7 +63,7 @@ await run({
     ok(!(await page.content()).includes(made), 'then it is gone from the page');
 
     await row(page, id).getByRole('button', { name: `Revoke ${id}` }).click();
-    ok(await dialog.getByText(/cannot be undone/).isVisible(), 'revoking asks');
+    await sees(dialog.getByText(/cannot be undone/), 'revoking asks');
     await shot(page, 'ask');
     is(await status(made), 403, 'and does nothing before');
     await dialog.getByRole('button', { name: 'Revoke', exact: true }).click();
@@ -97,10 +77,9 @@ await run({
     const page = await open(browser);
 
     await page.goto(`${url}tokens`);
-    await signIn(page);
     await page.locator('[data-token]').getByRole('button').click();
     const dialog = page.getByRole('dialog');
-    ok(await dialog.getByText(/You are signed in with this token/).isVisible(), 'one\'s own token is named as such');
+    await sees(dialog.getByText(/You are signed in with this token/), 'one\'s own token is named as such');
     await dialog.getByRole('button', { name: 'Revoke', exact: true }).click();
     await dialog.getByText(/Nobody would be left/).waitFor();
     ok(true, 'the last admin\'s stays, and why is said');
@@ -115,7 +94,6 @@ await run({
     await page.route(tokens, (route) => (route.request().method() === 'GET' ? route.continue()
       : route.fulfill({ status: 501, json: { code: 'GATEWAY_UNSUPPORTED', message: why } })));
     await page.goto(`${url}tokens`);
-    await signIn(page);
     await settled(page);
     await page.getByRole('button', { name: '新建令牌' }).click();
     await page.getByRole('button', { name: '创建', exact: true }).click();
@@ -134,7 +112,6 @@ await run({
       await route.fulfill({ response: answer, json: body.role ? { ...body, role: 'viewer' } : body });
     });
     await page.goto(`${url}tokens`);
-    await signIn(page);
     await page.locator('[data-token]').first().waitFor();
     is(await page.getByRole('link', { name: 'Tokens', exact: true }).count(), 0, 'is not led here');
     is(await page.getByRole('button', { name: /Revoke|New token/ }).count(), 0, 'nor offered what it may not');

@@ -12,6 +12,7 @@ use strict;
 use warnings;
 
 use File::Path qw(make_path);
+use IO::Poll qw(POLLIN POLLHUP POLLERR);
 use JSON::PP;
 use Test::More;
 
@@ -126,40 +127,70 @@ sub out {
 }
 
 
-# Runs t/console/NAME.mjs; each thing that it says is a result of this test.
+# Runs t/console/NAME.mjs, several at the same time; each thing that they say is
+# a result of this test.  With CONSOLE_TIMES set it is told how long parts take.
 
 sub look {
-    my ($self, $name, %env) = @_;
+    my ($self, @names) = @_;
 
-    local %ENV = (%ENV, %env,
+    my $poll = IO::Poll->new;
+    my %script = map { my $s = $self->run_script($_); $s->{fh}->fileno => $s } @names;
+
+    binmode Test::More->builder->$_, ':utf8' for qw(output failure_output todo_output);
+    $poll->mask($_->{fh} => POLLIN) for values %script;
+
+    while (%script) {
+        $poll->poll;
+
+        for my $fh ($poll->handles(POLLIN | POLLHUP | POLLERR)) {
+            my $s = $script{ $fh->fileno };
+
+            if (sysread $fh, $s->{rest}, 65536, length $s->{rest}) {
+                $self->said($s, $1) while $s->{rest} =~ s/^(.*)\n//;
+                next;
+            }
+
+            $poll->remove($fh);
+            delete $script{ $fh->fileno };
+            close $fh;
+            ok($s->{done} && $? == 0, "$s->{name}.mjs has run to its end");
+        }
+    }
+
+    return $self;
+}
+
+
+sub run_script {
+    my ($self, $name) = @_;
+
+    local %ENV = (%ENV,
         CHROMIUM => $self->{chromium}, CONSOLE_URL => $self->url,
         CONSOLE_TOKEN => $self->{gateway}->token, CONSOLE_OUT => out($name),
         CONSOLE_FACTS => $json->encode($self->{facts}));
 
     my $node = -x "$root/build/node/bin/node" ? "$root/build/node/bin/node"
              : SandboxProcess::find_program('node');
-    my $pid = open(my $fh, '-|', $node, "$root/t/console/$name.mjs") // die "node: $!\n";
-    my $done;
+    open(my $fh, '-|', $node, "$root/t/console/$name.mjs") // die "node: $!\n";
 
-    binmode Test::More->builder->$_, ':utf8' for qw(output failure_output todo_output);
+    return { name => $name, fh => $fh, rest => '' };
+}
 
-    while (my $line = <$fh>) {
-        my $said = eval { $json->decode($line) };
 
-        if (!$said) {
-            diag($line);
-            next;
-        }
+# A line of a script.
 
-        $done ||= $said->{done};
-        ok($said->{ok}, $said->{name}) || diag(join "\n", @{ $said->{diag} })
-            if defined $said->{name};
+sub said {
+    my ($self, $script, $line) = @_;
+
+    my $said = eval { $json->decode($line) } or return diag($line);
+
+    if ($said->{done}) {
+        $script->{done} = 1;
+        $self->{calls}{$_} = 1 for @{ $said->{calls} };
     }
 
-    close $fh;
-    ok($done && $? == 0, "$name.mjs has run to its end");
-
-    return $self;
+    diag("$said->{ms} ms: $script->{name}: $said->{part}") if $said->{part} && $ENV{CONSOLE_TIMES};
+    ok($said->{ok}, $said->{name}) || diag(join "\n", @{ $said->{diag} }) if defined $said->{name};
 }
 
 

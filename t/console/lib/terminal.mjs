@@ -1,6 +1,6 @@
 // The words in which tests speak of a terminal in a page.
 
-import { url } from './browser.mjs';
+import { until, url } from './browser.mjs';
 
 export const terminalUrl = (sandbox) => `${url}sandboxes/${sandbox}/terminal`;
 
@@ -12,8 +12,8 @@ export const screen = (page) => box(page).locator('.xterm-rows > div').allInnerT
   .then((rows) => rows.map((r) => r.replaceAll('\u00a0', ' ').trimEnd()));
 
 /** Waits until a line of the screen matches. */
-export async function shows(page, regex, timeout = 15_000) {
-  const until = Date.now() + timeout;
+export async function shows(page, regex, timeout = 60_000) {
+  const end = Date.now() + timeout;
 
   for (;;) {
     const rows = await screen(page);
@@ -21,7 +21,7 @@ export async function shows(page, regex, timeout = 15_000) {
     if (rows.some((r) => regex.test(r))) {
       return rows;
     }
-    if (Date.now() > until) {
+    if (Date.now() > end) {
       throw new Error(`${regex} is not in:\n${rows.filter(Boolean).join('\n')}`);
     }
     await page.waitForTimeout(50);
@@ -30,8 +30,18 @@ export async function shows(page, regex, timeout = 15_000) {
 
 /** Waits for the shell to be ready to be typed into. */
 export async function ready(page) {
-  await page.locator('[role="tabpanel"]:not([hidden]) [data-state="open"][data-keys="own"]').waitFor({ timeout: 20_000 });
+  await page.locator('[role="tabpanel"]:not([hidden]) [data-state="open"][data-keys="own"]').waitFor();
   await shows(page, /[#$] ?$/);
+}
+
+/** Opens another terminal beside those that are there. */
+export async function another(page) {
+  const tabs = page.getByRole('tablist', { name: /^(Terminals|终端)$/ }).getByRole('tab');
+  const before = await tabs.count();
+
+  await page.getByRole('button', { name: /^(New terminal|新建终端)$/ }).click();
+  await until(async () => await tabs.count() > before && await tabs.last().getAttribute('aria-selected') === 'true', 'another terminal');
+  await ready(page);
 }
 
 /** Types a command and Enter. */

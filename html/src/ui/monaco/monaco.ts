@@ -57,6 +57,9 @@ function paint() {
     rules: dark ? [
       { token: 'comment', foreground: '86b872' },
       { token: 'keyword', foreground: '80bdf2' },
+      { token: 'keyword.flow', foreground: 'd9a8d6' },
+      { token: 'regexp', foreground: 'e5a0a0' },
+      { token: 'string', foreground: 'e0ad98' },
       { token: 'tag', foreground: '80bdf2' },
     ] : [
       { token: 'comment', foreground: '006000' },
