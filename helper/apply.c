@@ -38,6 +38,7 @@ apply_new(store_t *store, fetch_t *fetch, int journal_dirfd, uint64_t from)
     pthread_cond_init(&a->low_wake, NULL);
     pthread_cond_init(&a->low_done, NULL);
     a->store = store;
+    (void) strcpy(a->gateway.dir, SCHEMA_GATEWAY);
     a->fetch = fetch;
     a->dirfd = journal_dirfd;
     a->lag_us = APPLY_LAG_US;
@@ -96,6 +97,7 @@ apply_free(apply_t *a)
     apply_ops_forget(a);
     apply_ops_free(a);
     apply_boxes_free(a);
+    free(a->gateway.aside);
 
     for (i = 0; a->groups && i < a->agroups; i++) {
         free(a->groups[i].items);
@@ -113,7 +115,7 @@ apply_free(apply_t *a)
 
 
 /* Events whose sandbox has a file by now, and that were not moved. */
-static bool
+bool
 apply_recover(apply_t *a)
 {
     int            rc;
@@ -122,12 +124,17 @@ apply_recover(apply_t *a)
     apply_box_t   *box;
     sqlite3_stmt  *st;
 
+    a->recover = false;
+
     if (!store_exists(a->store, SCHEMA_GATEWAY)) {
         return true;
     }
 
-    db = apply_gateway(a);
+    db = apply_gateway(a, &rc);
+
     if (db == NULL) {
+        a->recover = true;
+        apply_stall_mark(a, &a->gateway, rc);
         return false;
     }
 
@@ -148,8 +155,9 @@ apply_recover(apply_t *a)
     }
 
     db->pins--;
+    apply_make_files(a);
 
-    return apply_make_files(a);
+    return a->stalled == NULL;
 }
 
 
@@ -160,8 +168,9 @@ apply_attach(apply_t *a, journal_t *journal)
     a->batch_from = a->applied;
     stats_set(STATS_APPLIED_CURSOR, a->applied);
     journal_reader_init(&a->reader, journal, a->applied);
+    (void) apply_recover(a);
 
-    return apply_recover(a);
+    return !a->recover;
 }
 
 
@@ -253,7 +262,8 @@ apply_batch(apply_t *a)
                      (int) n);
 
     } else {
-        ok = apply_make_files(a) && apply_write_groups(a);
+        apply_make_files(a);
+        ok = apply_write_groups(a);
     }
 
     apply_batch_reset(a);

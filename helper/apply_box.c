@@ -228,6 +228,26 @@ apply_box_known(apply_t *a, apply_box_t *box)
         apply_away_unlink(op);
         op->home = true;
         op->row.held = NULL;
+
+        if (op->aside) {
+            /* what of it is written into _gateway later names no sandbox */
+            apply_box_move(box, op);
+        }
+    }
+}
+
+
+void
+apply_box_move(apply_box_t *box, const apply_op_t *op)
+{
+    uint8_t  (*moves)[16];
+
+    moves = realloc(box->moves, (box->nmoves + 1) * sizeof(*moves));
+
+    if (moves) {
+        memcpy(moves[box->nmoves], op->row.id, 16);
+        box->moves = moves;
+        box->nmoves++;
     }
 }
 
@@ -291,8 +311,6 @@ apply_op_new(apply_t *a, const uint8_t id[16], apply_box_t *box)
 void
 apply_op_rehome(apply_op_t *op, apply_box_t *box)
 {
-    uint8_t  (*moves)[16];
-
     if (op->box == box && op->home) {
         return;
     }
@@ -308,14 +326,8 @@ apply_op_rehome(apply_op_t *op, apply_box_t *box)
     op->box = box;
     box->refs++;
 
-    /* its rows may be in _gateway, from an earlier batch */
-    moves = realloc(box->moves, (box->nmoves + 1) * sizeof(*moves));
-
-    if (moves) {
-        memcpy(moves[box->nmoves], op->row.id, 16);
-        box->moves = moves;
-        box->nmoves++;
-    }
+    /* from an earlier batch */
+    apply_box_move(box, op);
 }
 
 

@@ -43,35 +43,22 @@ apply_again(apply_t *a, const char *dir, int rc)
 
 /*
  * Opens the file of a directory.  One that cannot be used is set aside and
- * made anew, which *lost tells; NULL: give up.
+ * made anew, which *lost tells; NULL with a code: not now.
  */
-store_db_t *
-apply_open(apply_t *a, const char *dir, bool *lost)
+static store_db_t *
+apply_open(apply_t *a, const char *dir, bool *lost, int *rc)
 {
-    int          rc;
-    bool         aside;
     store_db_t  *db;
 
-    aside = false;
+    db = store_get(a->store, dir, true, rc);
 
-    for ( ;; ) {
-        db = store_get(a->store, dir, true, &rc);
-
-        if (db) {
-            return db;
-        }
-
-        if (store_broken(rc) && !aside) {
-            store_set_aside(a->store, dir, "broken");
-            aside = true;
-            *lost = true;
-            continue;
-        }
-
-        if (!apply_again(a, dir, rc)) {
-            return NULL;
-        }
+    if (db == NULL && store_broken(*rc)) {
+        store_set_aside(a->store, dir, "broken");
+        *lost = true;
+        db = store_get(a->store, dir, true, rc);
     }
+
+    return db;
 }
 
 
@@ -100,53 +87,79 @@ apply_mark_lost(apply_t *a, const char *dir)
 }
 
 
-store_db_t *
-apply_gateway(apply_t *a)
+/* The tables of a new _gateway. */
+static int
+apply_gateway_make(apply_t *a, store_db_t *db)
 {
-    int          rc;
+    int     rc;
+    move_t  m;
+
+    memset(&m, 0, sizeof(m));
+    m.sandbox = SCHEMA_GATEWAY;
+    m.instance = SCHEMA_GATEWAY_INSTANCE;
+    m.applied = a->batch_from;
+
+    if (a->gateway.naside && a->gateway.aside[0].cursor <= m.applied) {
+        m.applied = a->gateway.aside[0].cursor - 1;
+    }
+
+    rc = store_begin(db);
+
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    rc = move_file(db, &m);
+
+    if (rc == SQLITE_OK) {
+        return store_commit(db, m.applied);
+    }
+
+    store_rollback(db);
+
+    return rc;
+}
+
+
+store_db_t *
+apply_gateway(apply_t *a, int *rc)
+{
     bool         lost;
-    move_t       m;
     store_db_t  *db;
 
     lost = false;
+    db = apply_open(a, SCHEMA_GATEWAY, &lost, rc);
 
-    for ( ;; ) {
-        db = apply_open(a, SCHEMA_GATEWAY, &lost);
-        if (db == NULL) {
-            return NULL;
-        }
+    if (db && db->fresh) {
+        *rc = apply_gateway_make(a, db);
 
-        if (!db->fresh) {
-            db->pins++;
-            return db;
-        }
-
-        memset(&m, 0, sizeof(m));
-        m.sandbox = SCHEMA_GATEWAY;
-        m.instance = SCHEMA_GATEWAY_INSTANCE;
-        m.applied = a->batch_from;
-
-        rc = store_begin(db);
-
-        if (rc == SQLITE_OK) {
-            rc = move_file(db, &m);
-
-            if (rc == SQLITE_OK) {
-                rc = store_commit(db, a->batch_from);
-
-            } else {
-                store_rollback(db);
-            }
-        }
-
-        if (rc == SQLITE_OK && lost) {
+        if (*rc == SQLITE_OK && lost) {
             apply_mark_lost(a, SCHEMA_GATEWAY);
         }
 
-        if (rc != SQLITE_OK && !apply_again(a, SCHEMA_GATEWAY, rc)) {
-            return NULL;
-        }
+        db = *rc == SQLITE_OK ? store_get(a->store, SCHEMA_GATEWAY, false, rc)
+                              : NULL;
     }
+
+    if (db) {
+        a->gateway_applied = db->applied;
+        db->pins++;
+    }
+
+    return db;
+}
+
+
+bool
+apply_writable(store_db_t *db)
+{
+    if (store_begin(db) != SQLITE_OK) {
+        return false;
+    }
+
+    store_rollback(db);
+
+    return true;
 }
 
 
@@ -285,8 +298,29 @@ apply_identity(apply_t *a, apply_box_t *box, move_t *m, char *legacy)
 }
 
 
-/* `lost`: it had a file, which is gone. */
-bool
+/* What a fresh file of a box may take as in _gateway, or gone. */
+static uint64_t
+apply_make_from(const apply_t *a, const apply_box_t *box, bool lost,
+    const store_db_t *gateway)
+{
+    uint64_t  from, floor;
+
+    from = a->batch_from;
+
+    if (box->naside && box->aside[0].cursor <= from) {
+        /* it waited for _gateway, and so did these */
+        from = box->aside[0].cursor - 1;
+    }
+
+    /* replayed after a crash: what _gateway has of the sandbox may be newer
+     * than what we are at */
+    floor = box->stalled ? box->floor : gateway->applied;
+
+    return !lost && floor > from ? floor : from;
+}
+
+
+int
 apply_make_file(apply_t *a, apply_box_t *box, bool lost)
 {
     int          rc;
@@ -294,31 +328,27 @@ apply_make_file(apply_t *a, apply_box_t *box, bool lost)
     move_t       m;
     store_db_t  *db, *gateway;
 
-    for ( ;; ) {
-        gateway = apply_gateway(a);
+    do {
+        gateway = apply_gateway(a, &rc);
+
         if (gateway == NULL) {
-            return false;
+            apply_stall_mark(a, &a->gateway, rc);
+            return rc;
         }
 
         memset(&m, 0, sizeof(m));
         m.sandbox = box->id;
         m.events = (const uint8_t (*)[16]) box->moves;
         m.nevents = box->nmoves;
-        m.applied = a->batch_from;
 
-        /* replayed after a crash: what _gateway has of the sandbox may be
-         * newer than what we are at */
-        if (!lost && gateway->applied > m.applied) {
-            m.applied = gateway->applied;
-        }
-
-        db = apply_open(a, box->dir, &lost);
+        db = apply_open(a, box->dir, &lost, &rc);
 
         if (db == NULL) {
             gateway->pins--;
-            return false;
+            return rc;
         }
 
+        m.applied = apply_make_from(a, box, lost, gateway);
         db->pins++;
 
         if (db->fresh) {
@@ -329,45 +359,70 @@ apply_make_file(apply_t *a, apply_box_t *box, bool lost)
         db->pins--;
         gateway->pins--;
 
-        if (rc == SQLITE_OK) {
-            break;
+        if (rc != SQLITE_OK && !store_broken(rc) && !apply_writable(gateway)) {
+            /* it is attached when it is copied from: either may be locked */
+            m.gateway_failed = true;
         }
 
         if (store_broken(rc)) {
             store_set_aside(a->store, m.gateway_failed ? SCHEMA_GATEWAY
                                                        : box->dir, "broken");
 
-        } else if (!apply_again(a, box->dir, rc)) {
-            return false;
+        } else if (rc != SQLITE_OK) {
+
+            if (m.gateway_failed) {
+                apply_stall_mark(a, &a->gateway, rc);
+            }
+
+            return rc;
         }
-    }
+
+    } while (rc != SQLITE_OK);
 
     if (lost) {
         apply_mark_lost(a, box->dir);
     }
 
-    return true;
+    return SQLITE_OK;
 }
 
 
-bool
+void
+apply_made(apply_t *a, apply_box_t *box)
+{
+    apply_box_t  **p;
+
+    for (p = &a->makes; *p != box; p = &(*p)->next_make) { /* void */ }
+
+    *p = box->next_make;
+    box->making = false;
+    box->next_make = NULL;
+    free(box->moves);
+    box->moves = NULL;
+    box->nmoves = 0;
+}
+
+
+void
 apply_make_files(apply_t *a)
 {
-    apply_box_t  *box;
+    int           rc;
+    apply_box_t  *box, *next;
 
-    while ((box = a->makes) != NULL) {
+    for (box = a->makes; box; box = next) {
+        next = box->next_make;
 
-        if (!apply_make_file(a, box, false)) {
-            return false;
+        if (box->stalled) {
+            continue;
         }
 
-        a->makes = box->next_make;
-        box->making = false;
-        box->next_make = NULL;
-        free(box->moves);
-        box->moves = NULL;
-        box->nmoves = 0;
-    }
+        rc = a->gateway.stalled ? SQLITE_BUSY : apply_make_file(a, box, false);
 
-    return true;
+        if (rc == SQLITE_OK) {
+            apply_made(a, box);
+
+        } else {
+            apply_stall_mark(a, box, rc);
+        }
+    }
 }

@@ -51,8 +51,10 @@ struct apply_box_s {
     apply_box_t    *next_make;
     size_t          group;          /* of this batch, by index; 0: none */
 
-    bool            stalled;        /* its file cannot be written now */
+    bool            stalled;        /* its file cannot be written now, or not
+                                       be made */
     uint64_t        retry_us;
+    uint64_t        floor;          /* cursor of _gateway when it was stalled */
     apply_aside_t  *aside;          /* records that wait, in journal order */
     size_t          naside, aaside;
     apply_box_t    *next_stalled;
@@ -130,6 +132,10 @@ struct apply_s {
     apply_box_t      *makes;
     apply_op_t       *over;
     apply_box_t      *stalled;
+    apply_box_t       gateway;      /* _gateway when it is stalled; in no
+                                       table */
+    uint64_t          gateway_applied;  /* its cursor when it was open last */
+    bool              recover;      /* apply_recover() is still to be done */
     size_t            naside;
     off_t             at_offset;    /* of the record being routed */
     uint32_t          at_size;
@@ -180,6 +186,9 @@ void apply_boxes_free(apply_t *a);
 
 apply_op_t *apply_op(apply_t *a, const uint8_t id[16]);
 apply_op_t *apply_op_new(apply_t *a, const uint8_t id[16], apply_box_t *box);
+/* The rows of an operation may be in _gateway when the file of a box is made:
+ * they are to be moved in. */
+void apply_box_move(apply_box_t *box, const apply_op_t *op);
 /* The operation belongs to that sandbox, as it turns out. */
 void apply_op_rehome(apply_op_t *op, apply_box_t *box);
 void apply_op_over(apply_t *a, apply_op_t *op);
@@ -199,24 +208,33 @@ void apply_seen_of(apply_item_t *item, const apply_box_t *box);
 
 /* --- apply_file.c: opening and making files ----------------------------- */
 
-/* Opens a file, made if need be.  One that cannot be used is set aside, which
- * *lost then tells.  NULL: stop. */
-store_db_t *apply_open(apply_t *a, const char *dir, bool *lost);
 /* Makes the file of a sandbox and moves in what was held for it; `lost`: it
- * had one, which is gone. */
-bool apply_make_file(apply_t *a, apply_box_t *box, bool lost);
+ * had one, which is gone.  An SQLite code: not now. */
+int apply_make_file(apply_t *a, apply_box_t *box, bool lost);
 
 /* Does _gateway hold records of the sandbox? */
 bool apply_box_held(apply_t *a, const apply_box_t *box);
-/* Makes the files of sandboxes that became known. */
-bool apply_make_files(apply_t *a);
-/* The file of _gateway, made if need be, and pinned; NULL: stop. */
-store_db_t *apply_gateway(apply_t *a);
+/* Makes the files of sandboxes that became known; one that cannot be made now
+ * is stalled. */
+void apply_make_files(apply_t *a);
+/* The file of a box is made. */
+void apply_made(apply_t *a, apply_box_t *box);
+/* The file of _gateway, made if need be, and pinned; NULL with an SQLite code:
+ * not now. */
+store_db_t *apply_gateway(apply_t *a, int *rc);
+/* Can the file be written now?  Outside transactions. */
+bool apply_writable(store_db_t *db);
+/* What a crash kept from moving out of _gateway; false: not now. */
+bool apply_recover(apply_t *a);
 /* After a failure of the machine: waits a while; false: give up. */
 bool apply_again(apply_t *a, const char *dir, int rc);
 
 /* --- apply_stall.c: files that cannot be written now --------------------- */
 
+/* Whose file a group is for. */
+apply_box_t *apply_stall_box(apply_t *a, const apply_group_t *g);
+/* The file of a box cannot be written, or made, now. */
+void apply_stall_mark(apply_t *a, apply_box_t *box, int rc);
 /* Puts the items of a group aside, from one on; false: no room for them. */
 bool apply_stall(apply_t *a, apply_group_t *g, size_t from, int rc);
 /* Tries those again whose time has come, or all. */
@@ -227,8 +245,7 @@ uint64_t apply_floor(const apply_t *a, uint64_t cursor);
 
 /* --- apply_write.c: into the files -------------------------------------- */
 
-/* Writes a slice; an SQLite code of the machine's failure.  SQLITE_ABORT:
- * stop. */
+/* Writes a slice; an SQLite code of the machine's failure. */
 int apply_slice_try(apply_t *a, apply_slice_t *s);
 
 /* Writes a slice, or what of it cannot be written now waits; its time goes into

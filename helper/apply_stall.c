@@ -36,6 +36,33 @@ apply_stall_stats(apply_t *a)
 }
 
 
+apply_box_t *
+apply_stall_box(apply_t *a, const apply_group_t *g)
+{
+    return g->box ? g->box : &a->gateway;
+}
+
+
+void
+apply_stall_mark(apply_t *a, apply_box_t *box, int rc)
+{
+    if (box->stalled) {
+        return;
+    }
+
+    box->stalled = true;
+    box->floor = a->gateway_applied;
+    box->retry_us = sb_now_us() + APPLY_RETRY_US;
+    box->next_stalled = a->stalled;
+    a->stalled = box;
+
+    log_line(LOG_WARN, "the history of %s cannot be written now: %s; its"
+             " records wait in the journal, others go on", box->dir,
+             sqlite3_errstr(rc));
+    apply_stall_stats(a);
+}
+
+
 uint64_t
 apply_floor(const apply_t *a, uint64_t cursor)
 {
@@ -59,10 +86,10 @@ apply_stall(apply_t *a, apply_group_t *g, size_t from, int rc)
     apply_item_t        *item;
     apply_aside_t       *p;
 
-    box = g->box;
+    box = apply_stall_box(a, g);
     n = g->n - from;
 
-    if (box == NULL || a->naside + n > APPLY_ASIDE) {
+    if (a->naside + n > APPLY_ASIDE) {
         return false;
     }
 
@@ -100,17 +127,7 @@ apply_stall(apply_t *a, apply_group_t *g, size_t from, int rc)
         a->naside++;
     }
 
-    if (!box->stalled) {
-        box->stalled = true;
-        box->retry_us = sb_now_us() + APPLY_RETRY_US;
-        box->next_stalled = a->stalled;
-        a->stalled = box;
-
-        log_line(LOG_WARN, "the history of %s cannot be written now: %s; its "
-                 "records wait in the journal, others go on", box->dir,
-                 sqlite3_errstr(rc));
-    }
-
+    apply_stall_mark(a, box, rc);
     apply_stall_stats(a);
 
     return true;
@@ -161,7 +178,7 @@ apply_stall_read(apply_t *a, apply_box_t *box, apply_group_t *g)
             break;
         }
 
-        item = apply_item(a, &r, p->op, p->op ? NULL : box);
+        item = apply_item(a, &r, p->op, g->box && p->op == NULL ? box : NULL);
 
         if (item == NULL || apply_group_add(g, a->nitems - 1) != SB_OK) {
             break;
@@ -205,6 +222,25 @@ apply_stall_done(apply_t *a, apply_box_t *box, size_t n)
 }
 
 
+/* Can _gateway be written? */
+static bool
+apply_stall_probe(apply_t *a)
+{
+    int          rc;
+    bool         can;
+    store_db_t  *db;
+
+    db = apply_gateway(a, &rc);
+    can = db && apply_writable(db);
+
+    if (db) {
+        db->pins--;
+    }
+
+    return can;
+}
+
+
 /* True when all of a box is in its file. */
 static bool
 apply_stall_one(apply_t *a, apply_box_t *box)
@@ -215,8 +251,23 @@ apply_stall_one(apply_t *a, apply_box_t *box)
     apply_slice_t  s;
 
     memset(&g, 0, sizeof(g));
-    g.box = box;
+    g.box = box == &a->gateway ? NULL : box;
     rc = SQLITE_OK;
+
+    if (box->making) {
+        /* what of it is in _gateway moves in first */
+        rc = a->gateway.stalled ? SQLITE_BUSY : apply_make_file(a, box, false);
+
+        if (rc != SQLITE_OK) {
+            return false;
+        }
+
+        apply_made(a, box);
+    }
+
+    if (g.box == NULL && !apply_stall_probe(a)) {
+        return false;
+    }
 
     while (box->naside && rc == SQLITE_OK) {
         a->nitems = 0;
@@ -244,32 +295,70 @@ apply_stall_one(apply_t *a, apply_box_t *box)
 }
 
 
+/* True: it is stalled no more. */
+static bool
+apply_stall_again(apply_t *a, apply_box_t *box, uint64_t time, bool now)
+{
+    if ((!now && time < box->retry_us) || !apply_stall_one(a, box)) {
+
+        if (time >= box->retry_us) {
+            box->retry_us = time + APPLY_RETRY_US;
+        }
+
+        return false;
+    }
+
+    box->stalled = false;
+    free(box->aside);
+    box->aside = NULL;
+    box->aaside = 0;
+
+    log_line(LOG_INFO, "the history of %s is written again, nothing of it waits",
+             box->dir);
+
+    return true;
+}
+
+
 void
 apply_stall_retry(apply_t *a, bool now)
 {
+    bool           freed;
     uint64_t       time;
     apply_box_t   *box, **p;
 
     time = sb_now_us();
-    p = &a->stalled;
+    freed = false;
 
-    while ((box = *p) != NULL) {
+    /* first of all: files that are to be made wait for what is in it */
+    if (a->gateway.stalled && apply_stall_again(a, &a->gateway, time, now)) {
+        freed = true;
 
-        if ((now || time >= box->retry_us) && apply_stall_one(a, box)) {
-            *p = box->next_stalled;
-            box->next_stalled = NULL;
-            box->stalled = false;
-            free(box->aside);
-            box->aside = NULL;
-            box->aaside = 0;
-
-            log_line(LOG_INFO, "the history of %s is written again, nothing of "
-                     "it waits", box->dir);
-            continue;
+        for (p = &a->stalled; *p != &a->gateway; p = &(*p)->next_stalled) {
+            /* void */
         }
 
-        if (time >= box->retry_us) {
-            box->retry_us = time + APPLY_RETRY_US;
+        *p = a->gateway.next_stalled;
+        a->gateway.next_stalled = NULL;
+    }
+
+    if (a->recover && !a->gateway.stalled) {
+        (void) apply_recover(a);
+    }
+
+    for (p = &a->stalled; (box = *p) != NULL; /* void */) {
+
+        if (box != &a->gateway
+            && apply_stall_again(a, box, time, now || freed))
+        {
+            /* others may have come in front of it meanwhile */
+            for (p = &a->stalled; *p != box; p = &(*p)->next_stalled) {
+                /* void */
+            }
+
+            *p = box->next_stalled;
+            box->next_stalled = NULL;
+            continue;
         }
 
         p = &box->next_stalled;

@@ -223,15 +223,14 @@ apply_is_logic(int rc)
 
 
 /* The open file of a group; one that vanished is made anew.  NULL with a
- * code, SQLITE_ABORT to stop. */
+ * code. */
 static store_db_t *
 apply_group_file(apply_t *a, apply_group_t *g, int *rc)
 {
     store_db_t  *db;
 
     if (g->box == NULL) {
-        db = apply_gateway(a);
-        *rc = SQLITE_ABORT;
+        db = apply_gateway(a, rc);
 
         if (db) {
             db->pins--;
@@ -255,8 +254,9 @@ apply_group_file(apply_t *a, apply_group_t *g, int *rc)
     }
 
     /* one without tables was not made to its end: nothing of it is lost */
-    if (!apply_make_file(a, g->box, db == NULL)) {
-        *rc = SQLITE_ABORT;
+    *rc = apply_make_file(a, g->box, db == NULL);
+
+    if (*rc != SQLITE_OK) {
         return NULL;
     }
 
@@ -307,32 +307,23 @@ apply_slice_try(apply_t *a, apply_slice_t *s)
 }
 
 
-/* What cannot be written now waits: for a sandbox alone while there is room,
+/* What cannot be written now waits: for its file alone while there is room,
  * else all of it.  False: stop. */
 static bool
 apply_slice_write_or_wait(apply_t *a, apply_slice_t *s)
 {
-    int          rc;
-    const char  *dir;
+    int           rc;
+    apply_box_t  *box;
 
-    dir = s->group->box ? s->group->box->dir : SCHEMA_GATEWAY;
+    box = apply_stall_box(a, s->group);
 
     for ( ;; ) {
 
-        if (s->group->box && s->group->box->stalled) {
-            /* those before it come first */
-            rc = SQLITE_BUSY;
-
-        } else {
-            rc = apply_slice_try(a, s);
-        }
+        /* those before it come first */
+        rc = box->stalled ? SQLITE_BUSY : apply_slice_try(a, s);
 
         if (rc == SQLITE_OK) {
             return true;
-        }
-
-        if (rc == SQLITE_ABORT) {
-            return false;
         }
 
         if (apply_stall(a, s->group, s->from, rc)) {
@@ -342,9 +333,7 @@ apply_slice_write_or_wait(apply_t *a, apply_slice_t *s)
 
         /* the batch at hand stays where it is: what waits cannot be tried in
          * between */
-        if ((s->group->box && s->group->box->stalled)
-            || !apply_again(a, dir, rc))
-        {
+        if (box->stalled || !apply_again(a, box->dir, rc)) {
             return false;
         }
     }
@@ -428,7 +417,8 @@ apply_force_visit(void *entry, void *data)
     apply_force_t  *f = data;
 
     if (!op->row.pending || f->failed || op->aside
-        || (op->box && op->box->stalled))
+        || (op->box && op->box->stalled)
+        || (!op->home && f->a->gateway.stalled))
     {
         return;
     }

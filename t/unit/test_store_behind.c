@@ -150,6 +150,156 @@ test_locked_and_killed(void **state)
 }
 
 
+/* What a sandbox's file has of one operation: its status, and its output. */
+static void
+is_op(const char *dir, unsigned op, const char *want)
+{
+    char     id[SB_UUID_LEN + 1], sql[512];
+    uint8_t  raw[16];
+
+    tf_id(raw, op);
+    sb_uuid_text(id, raw);
+    (void) snprintf(sql, sizeof(sql), "select e.status || ' ' || coalesce("
+                    "(select cast(group_concat(data, '') as text) from (select"
+                    " data from command_output_chunks c where c.event_id ="
+                    " e.event_id order by id)), '') from history_events e where"
+                    " event_id = '%s'", id);
+    is(dir, sql, want);
+}
+
+
+static void
+created(unsigned op, const char *sandbox)
+{
+    end(op, "succeeded", 200, op + 5);
+    tf_str(&f, SB_T_NEW_SANDBOX, sandbox);
+    put();
+}
+
+
+/* While _gateway is locked: records of sandboxes that have a file, and of those
+ * that must wait. */
+static void
+around_gateway(void)
+{
+    /* s1 goes on */
+    output(1, 0, "one\n", 4, 2);
+    whole(10, "file.list", "s1", "succeeded", 200);
+
+    /* nothing is known of s3 but what is in _gateway already, and more */
+    output(3, 0, "b\n", 2, 2);
+    begin(11, "file.read", "s4", 3);
+    put();
+    (void) apply_all(p.apply);
+
+    /* upstream shows that there is s4, and what was made is s5 */
+    seen("s4");
+    output(11, 0, "c\n", 2, 2);
+    created(2, "s5");
+    whole(12, "file.list", "s5", "succeeded", 200);
+    whole(13, "sandbox.list", NULL, "succeeded", 200);
+    (void) apply_all(p.apply);
+
+    output(1, 0, "two\n", 4, 2);
+    end(1, "succeeded", 200, 9);
+    put();
+    end(11, "succeeded", 200, 9);
+    put();
+    end(3, "succeeded", 200, 9);
+    put();
+    whole(14, "file.list", "s4", "succeeded", 200);
+    whole(15, "file.list", "s5", "succeeded", 200);
+    (void) apply_all(p.apply);
+}
+
+
+static void
+before_gateway(void)
+{
+    seen("s1");
+    begin(1, "command.execute", "s1", 1);
+    put();
+    whole(20, "file.list", "s1", "succeeded", 200);
+    begin(2, "sandbox.create", NULL, 1);
+    put();
+    begin(3, "command.execute", "s3", 1);
+    put();
+    whole(21, "file.list", "s4", "failed", 502);
+    go();
+}
+
+
+static void
+after_gateway(void)
+{
+    go();
+
+    assert_int_equal(stats_get(STATS_STALLED), 0);
+    assert_int_equal(stats_get(STATS_STALLED_RECORDS), 0);
+
+    is_op("s1", 1, "succeeded one\ntwo\n");
+    is_op("s3", 3, "succeeded b\n");
+    is_op("s4", 11, "succeeded c\n");
+    is_op("s5", 2, "succeeded ");
+    is("s1", "select count(*) || ' ' || max(seq) from gateway_records", "3 3");
+    is("s3", "select count(*) || ' ' || max(seq) from gateway_records", "1 1");
+    is("s4", "select count(*) || ' ' || max(seq) from gateway_records", "3 3");
+    is("s5", "select count(*) || ' ' || max(seq) from gateway_records", "3 3");
+    is("s4", "select count(*) from history_events where status = 'started'",
+       "0");
+    is("_gateway", "select group_concat(operation_type) from history_events",
+       "sandbox.list");
+    is("_gateway", "select count(*) from gateway_held", "0");
+}
+
+
+/* _gateway is locked: only what it is needed for waits. */
+static void
+test_locked_gateway(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    before_gateway();
+    db = hold("_gateway");
+    around_gateway();
+
+    is_op("s1", 1, "succeeded one\ntwo\n");
+    is("s1", "select count(*) from history_events", "3");
+    assert_true(stats_get(STATS_STALLED) >= 1);
+    assert_true(stats_get(STATS_STALLED_RECORDS) >= 4);
+
+    /* nothing may be forgotten that is not in a file */
+    assert_true(journal_applied_load(p.fd) < journal_tail(p.journal).cursor);
+
+    let_go(db);
+    after_gateway();
+}
+
+
+/* The same, and the helper dies meanwhile, once or with the lock still there
+ * when it is back. */
+static void
+test_locked_gateway_and_killed(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    before_gateway();
+    db = hold("_gateway");
+    around_gateway();
+    stop();
+    start(STORE_HANDLES);
+    (void) apply_all(p.apply);
+    is_op("s1", 1, "succeeded one\ntwo\n");
+
+    let_go(db);
+    after_gateway();
+}
+
+
 static void
 many(unsigned from, unsigned n)
 {
@@ -237,6 +387,8 @@ main(int argc, char **argv)
     const struct CMUnitTest  tests[] = {
         store_case(test_C102_locked_file),
         store_case(test_locked_and_killed),
+        store_case(test_locked_gateway),
+        store_case(test_locked_gateway_and_killed),
         store_case(test_stop_with_backlog),
         store_case(test_lag_bound)
     };
