@@ -70,7 +70,7 @@
     X(UNTIDY, gauge, "history_unfolded_logs",                                \
       "files whose write-ahead log is not in the database yet")              \
     X(WAL_MAX_BYTES, gauge, "history_wal_max_bytes",                         \
-      "longest write-ahead log of an open file")                             \
+      "longest write-ahead log of a history file since the start")                             \
     X(CONTENTS_BYTES, gauge, "contents_bytes",                               \
       "stored contents of files")                                            \
     X(CONTENTS_MAX, gauge, "contents_max_bytes",                             \

@@ -35,6 +35,7 @@ static const char  store_settings[] =
 #define STORE_WAL_PAGES       4000      /* 16 MiB */
 #define STORE_WAL_AGAIN       1000
 #define STORE_WAL_WARN        16000     /* 64 MiB */
+#define STORE_WAL_MOST        64000     /* 250 MiB: nothing more goes in */
 
 /* SQLite waits, and all others with it; who cannot be written is tried again
  * later. */
@@ -95,6 +96,7 @@ store_new(const char *base, unsigned handles, bool plain)
 
     s->base = strdup(base);
     s->handles = handles;
+    s->wal_most = STORE_WAL_MOST;
     stats_set(STATS_HANDLES_MAX, handles);
     s->vfs = plain ? store_plain_vfs() : NULL;
     s->bulk = bulk_new();
@@ -125,6 +127,13 @@ store_free(store_t *s)
     table_free(&s->open);
     free(s->base);
     free(s);
+}
+
+
+void
+store_set_wal(store_t *s, int pages)
+{
+    s->wal_most = pages;
 }
 
 
@@ -297,6 +306,40 @@ store_broken(int rc)
 }
 
 
+static void
+store_wal_warn(const store_db_t *db)
+{
+    log_minutely(LOG_WARN, "the write-ahead log of %s is %llu MiB long: a "
+                 "reader that does not end keeps it from being reused",
+                 db->dir, (unsigned long long) db->wal_pages * 4096 >> 20);
+}
+
+
+/*
+ * A log at its bound has to begin anew, which it cannot while a reader is in
+ * it.  Until then the file counts as one that is locked.
+ */
+static int
+store_wal_full(store_db_t *db)
+{
+    int  rc;
+
+    (void) sqlite3_busy_timeout(db->db, 0);
+    rc = sqlite3_wal_checkpoint_v2(db->db, "main", SQLITE_CHECKPOINT_RESTART,
+                                   NULL, NULL);
+    (void) sqlite3_busy_timeout(db->db, STORE_BUSY_MS);
+
+    if (rc == SQLITE_OK) {
+        db->wal_pages = 0;
+
+    } else {
+        store_wal_warn(db);
+    }
+
+    return rc;
+}
+
+
 /* Called behind a commit with the length of the log. */
 static int
 store_wal(void *data, sqlite3 *sqlite, const char *name, int pages)
@@ -305,6 +348,8 @@ store_wal(void *data, sqlite3 *sqlite, const char *name, int pages)
     store_db_t  *db = data;
 
     (void) name;
+
+    db->wal_pages = pages;
 
     if (pages < db->wal_next) {
         db->wal_next = STORE_WAL_PAGES;
@@ -323,9 +368,7 @@ store_wal(void *data, sqlite3 *sqlite, const char *name, int pages)
     db->wal_next = pages + STORE_WAL_AGAIN;
 
     if (pages >= STORE_WAL_WARN) {
-        log_minutely(LOG_WARN, "the write-ahead log of %s is %llu MiB long: a "
-                     "reader that does not end keeps it from being reused",
-                     db->dir, (unsigned long long) (bytes >> 20));
+        store_wal_warn(db);
     }
 
     (void) sqlite3_wal_checkpoint_v2(sqlite, "main", SQLITE_CHECKPOINT_PASSIVE,
@@ -728,7 +771,12 @@ store_begin(store_db_t *db)
 {
     int  rc;
 
-    rc = sqlite3_exec(db->db, "begin immediate", NULL, NULL, NULL);
+    rc = db->wal_pages < db->store->wal_most ? SQLITE_OK : store_wal_full(db);
+
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(db->db, "begin immediate", NULL, NULL, NULL);
+    }
+
     db->in_tx = (rc == SQLITE_OK);
 
     return rc;

@@ -73,6 +73,7 @@ struct store_db_s {
     ino_t           ino;
     int             wal_next;       /* pages of the log at which a checkpoint
                                        is tried */
+    int             wal_pages;      /* of the log, as the last commit left it */
     chain_t         chain;
 
     bool            dirty;          /* commits since store_tidy() */
@@ -94,6 +95,11 @@ struct store_db_s {
 store_t *store_new(const char *base, unsigned handles, bool plain);
 void store_free(store_t *s);
 const char *store_base(const store_t *s);
+
+/* Pages of 4096 bytes that a write-ahead log may have (64,000): beyond, while a
+ * reader keeps it from beginning anew, the file cannot be written, as if it were
+ * locked. */
+void store_set_wal(store_t *s, int pages);
 
 /* Calls `news` with the directory after each commit, and when a file was set
  * aside; in the thread of the writer, which it must not keep waiting. */
@@ -130,6 +136,7 @@ int store_load(store_db_t *db);
  * unless asked for. */
 int store_cascades(store_db_t *db, bool on);
 
+/* SQLITE_BUSY when somebody else writes, or the log is full and read. */
 int store_begin(store_db_t *db);
 /* Inserts the rows that are queued. */
 int store_flush(store_db_t *db);

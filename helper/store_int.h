@@ -12,6 +12,7 @@ struct store_s {
     char        *base;
     const char  *vfs;
     unsigned     handles;
+    int          wal_most;          /* pages of a log, then nothing is written */
     table_t      open;
     bulk_t      *bulk;
     store_db_t  *first, *last;

@@ -150,6 +150,88 @@ test_locked_and_killed(void **state)
 }
 
 
+static off_t
+log_size(const char *dir)
+{
+    char         path[512];
+    struct stat  st;
+
+    assert_true(store_dir_path(path, sizeof(path) - 4, p.history, dir) != 0);
+    (void) strcat(path, "-wal");
+
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+
+/* C101: a reader that never ends does not make the log grow without end: from
+ * the bound on what comes waits in the journal, and others go on. */
+static void
+test_C101_endless_reader(void **state)
+{
+    char           path[512], text[8192], want[32];
+    off_t          full;
+    sqlite3       *db;
+    unsigned       i, n;
+    sqlite3_stmt  *st;
+
+    (void) state;
+
+    memset(text, 'x', sizeof(text));
+    store_set_wal(p.store, 200);
+    seen("s1");
+    seen("s2");
+    whole(1, "file.list", "s1", "succeeded", 200);
+    whole(2, "file.list", "s2", "succeeded", 200);
+    go();
+
+    /* one row is read, and no other */
+    assert_true(store_dir_path(path, sizeof(path), p.history, "s1") != 0);
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "select seq from history_changes",
+                                        -1, &st, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+
+    for (n = 10; n < 200 && stats_get(STATS_STALLED) == 0; n++) {
+        begin(n, "command.execute", "s1", n);
+        put();
+        output(n, 0, text, sizeof(text), n);
+        end(n, "succeeded", 200, n + 5);
+        put();
+        (void) apply_all(p.apply);
+    }
+
+    assert_int_equal(stats_get(STATS_STALLED), 1);
+    full = log_size("s1");
+    assert_true(full >= 200 * 4096);
+
+    for (i = 0; i < 20; i++, n++) {
+        begin(n, "command.execute", "s1", n);
+        put();
+        output(n, 0, text, sizeof(text), n);
+        end(n, "succeeded", 200, n + 5);
+        put();
+        whole(1000 + i, "file.list", "s2", "succeeded", 200);
+        assert_false(apply_all(p.apply));
+    }
+
+    assert_int_equal(log_size("s1"), full);
+    is("s2", "select count(*) from history_events", "21");
+
+    /* the reader has its moment of it still, and ends */
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    (void) sqlite3_finalize(st);
+    (void) sqlite3_close(db);
+
+    go();
+    (void) snprintf(want, sizeof(want), "%u %u", n - 10 + 1, n - 10 + 1);
+    is("s1", "select count(*) || ' ' || max(seq) from gateway_records", want);
+    is("s1", "pragma integrity_check", "ok");
+    assert_true(log_size("s1") <= full);
+    assert_int_equal(stats_get(STATS_STALLED), 0);
+}
+
+
 /* What a sandbox's file has of one operation: its status, and its output. */
 static void
 is_op(const char *dir, unsigned op, const char *want)
@@ -387,6 +469,7 @@ main(int argc, char **argv)
     const struct CMUnitTest  tests[] = {
         store_case(test_C102_locked_file),
         store_case(test_locked_and_killed),
+        store_case(test_C101_endless_reader),
         store_case(test_locked_gateway),
         store_case(test_locked_gateway_and_killed),
         store_case(test_stop_with_backlog),
