@@ -1,7 +1,7 @@
 // Where the navigation leads.  A new area gets a line here, its routes in
 // routes.tsx and its texts in i18n/.
 
-import { Box, History, KeyRound, LayoutDashboard, ShieldCheck, type LucideIcon } from 'lucide-react';
+import { Box, History, KeyRound, LayoutDashboard, ShieldCheck, Workflow, type LucideIcon } from 'lucide-react';
 import type { ParseKeys } from 'i18next';
 import type { Role } from '@/api/session';
 
@@ -18,6 +18,7 @@ export const AREAS: readonly Area[] = [
   { to: '/', label: 'nav.overview', icon: LayoutDashboard },
   { to: '/sandboxes', label: 'nav.sandboxes', icon: Box },
   { to: '/history', label: 'nav.history', icon: History },
+  { to: '/runs', label: 'nav.runs', icon: Workflow },
   { to: '/policy', label: 'nav.policy', icon: ShieldCheck, role: 'admin' },
   { to: '/tokens', label: 'nav.tokens', icon: KeyRound, role: 'admin' },
 ];

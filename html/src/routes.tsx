@@ -35,6 +35,7 @@ export const makeRouter = () => createBrowserRouter([
             ],
           },
           { path: 'history', lazy: () => import('@/pages/timeline') },
+          { path: 'runs', lazy: () => import('@/pages/runs') },
           { path: 'runs/:run', lazy: () => import('@/pages/timeline') },
           { path: 'policy', lazy: () => import('@/pages/policy') },
           { path: 'tokens', lazy: () => import('@/pages/tokens') },

@@ -7,6 +7,7 @@ const PAGES = {
   'sandbox-locks': `sandboxes/${facts.sandbox}/locks`,
   'sandbox-overview': `sandboxes/${facts.sandbox}/overview`,
   'history': 'history',
+  'runs': 'runs',
   'run': 'runs/nightly-31',
   'policy': 'policy',
   'tokens': 'tokens',

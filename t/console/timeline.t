@@ -42,7 +42,7 @@ $c->command($other, "echo '<script>document.title=1</script>'", actor => '<b>bol
 
 $c->fact(sandbox => $id, other => $other, gateway => $c->gateway->pid);
 $c->look('timeline');
-$c->look('questions');
+$c->look('questions', 'runs');
 $c->look('replay');
 $c->stop;
 

@@ -9,6 +9,7 @@ import type lifecycle from './en/lifecycle.json';
 import type locks from './en/locks.json';
 import type overview from './en/overview.json';
 import type policy from './en/policy.json';
+import type runs from './en/runs.json';
 import type sandboxes from './en/sandboxes.json';
 import type signin from './en/signin.json';
 import type terminal from './en/terminal.json';
@@ -27,6 +28,7 @@ declare module 'i18next' {
       locks: typeof locks;
       overview: typeof overview;
       policy: typeof policy;
+      runs: typeof runs;
       sandboxes: typeof sandboxes;
       signin: typeof signin;
       terminal: typeof terminal;
