@@ -1,12 +1,12 @@
-import { facts, is, looks, ok, open, run, sees, settled, shot, token, url, WIDTHS } from './lib/browser.mjs';
+import { facts, is, looks, ok, open, run, sees, settled, shot, token, until, url, WIDTHS } from './lib/browser.mjs';
 
 const tokens = `${facts.origin}/console/api/v1/tokens`;
 const row = (page, id) => page.locator(`[data-token="${id}"]`);
 const panel = (page) => page.getByRole('region', { name: 'The token is made.' });
 const secret = (page) => page.getByRole('region', { name: 'The new token' });
 
-const status = async (token, method = 'GET', at = tokens) => (await fetch(at, {
-  method, headers: { 'OPEN-SANDBOX-API-KEY': token } })).status;
+const status = async (by, method = 'GET', at = tokens) => (await fetch(at, {
+  method, headers: { 'OPEN-SANDBOX-API-KEY': by } })).status;
 
 await run({
   'made, used, revoked': async (browser) => {
@@ -70,6 +70,45 @@ await run({
     await row(page, id).waitFor({ state: 'detached' });
     is(await status(made), 401, 'a revoked one is none');
     is(page.seen.errors.filter((e) => !/\b400\b.*\/tokens$/.test(e)), [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'search': async (browser) => {
+    const page = await open(browser);
+    const make = (o) => fetch(tokens, { method: 'POST', headers: { 'OPEN-SANDBOX-API-KEY': token, 'Content-Type': 'application/json' },
+      body: JSON.stringify(o) }).then((r) => r.json());
+    const viewer = await make({ role: 'viewer', actor: { type: 'human', id: 'auditor' }, sandboxes: ['build-*'] });
+    const other = await make({ role: 'operator', actor: { id: 'nightly' } });
+    const field = page.getByLabel('Search ids, roles, actors and sandboxes');
+    const shown = () => page.locator('[data-token]').evaluateAll((all) => all.map((e) => e.dataset.token));
+    const finds = async (q, wanted, name) => {
+      await field.fill(q);
+      await page.waitForURL((u) => (u.searchParams.get('q') ?? '') === q);
+      await until(async () => (await shown()).length === 1, name).catch(() => null);
+      is(await shown(), [wanted], name);
+    };
+
+    await page.goto(`${url}tokens`);
+    await row(page, other.id).waitFor();
+    await page.keyboard.press('/');
+    ok(await field.evaluate((e) => e === document.activeElement), '/ leads to the field');
+    await finds('AUDIT', viewer.id, 'a token is found by its actor');
+    await finds('operator', other.id, 'by its role');
+    await finds('build-', viewer.id, 'by its sandboxes');
+    await finds(other.id, other.id, 'and by its id');
+    await page.reload();
+    await row(page, other.id).waitFor();
+    is(await shown(), [other.id], 'what is sought stands in the address');
+    await field.fill('nobody-has-this');
+    await page.getByText('No token matches').waitFor();
+    await page.getByRole('button', { name: 'Clear the search' }).click();
+    await row(page, viewer.id).waitFor();
+    ok(true, 'nothing found is said, with the way back');
+
+    for (const one of [viewer, other]) {
+      await fetch(`${tokens}/${one.id}`, { method: 'DELETE', headers: { 'OPEN-SANDBOX-API-KEY': token } });
+    }
+    is(page.seen.errors, [], 'no error in the browser');
     await page.context().close();
   },
 
