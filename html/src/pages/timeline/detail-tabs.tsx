@@ -1,16 +1,14 @@
-import { type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { Link } from 'react-router';
-import { operationsRoute } from '@/api/queries';
-import { api, apiUrl, path, request } from '@/api/request';
+import { api, path } from '@/api/request';
 import type { Operation, OperationPage, OperationWhole } from '@/api/types';
 import { useFormat } from '@/lib/format';
 import { operationLink, operationTitle } from '@/lib/operation';
 import { Empty, Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
-import { Select } from '@/ui/field';
-import { harmless, PlainText, Recorded } from '@/ui/plain-text';
+import { PlainText, Recorded } from '@/ui/plain-text';
 import { StatusBadge, Tag } from '@/ui/status';
 import { Time } from '@/ui/time';
 import { FileX2 } from 'lucide-react';
@@ -41,46 +39,6 @@ export function Members({ of, shown = {} }: {
         </div>
       ))}
     </dl>
-  );
-}
-
-// the names of the file in the first two lines are said above
-const TINT: Record<string, string> = { '+': 'bg-good-tint', '-': 'bg-bad-tint', '@': 'bg-sunk text-dim' };
-
-/** What an operation changed in its files, as a unified difference. */
-export function Diff({ operation: o }: { operation: OperationWhole }) {
-  const { t } = useTranslation('timeline');
-  const [n, setN] = useState(0);
-  const { data, error, isPending } = useQuery({
-    queryKey: ['diff', o.id, n],
-    queryFn: async ({ signal }) =>
-      (await request(apiUrl(`${operationsRoute(o.sandbox_id ?? undefined)}/${o.id}/diff`, { n }), { signal })).text(),
-    retry: false,
-  });
-  const files = o.files ?? [];
-
-  return (
-    <>
-      {files.length > 1 && (
-        <div className="border-b px-3 py-1.5">
-          <Select aria-label={t('file')} value={n} onChange={(e) => setN(Number(e.target.value))} className="max-w-full">
-            {files.map((f) => <option key={f.n} value={f.n}>{harmless(f.path)}</option>)}
-          </Select>
-        </div>
-      )}
-      {error && <div className="p-3"><ErrorNote error={error} /></div>}
-      {isPending && <Skeleton className="p-3" />}
-      {data !== undefined && (
-        <div role="region" aria-label={t('tabs.diff')} tabIndex={0} className="overflow-x-auto py-2">
-          {data.split('\n').filter((line, i) => i > 1 || !/^(?:---|\+\+\+) /.test(line)).map((line, i) => (
-            <div key={i} className={`recorded flex whitespace-pre-wrap px-3 [overflow-wrap:anywhere] ${TINT[line[0] ?? ''] ?? ''}`}>
-              <span aria-hidden className="w-4 shrink-0 select-none text-dim">{'+-'.includes(line[0] ?? ' ') ? line[0] : ''}</span>
-              <span className="min-w-0">{harmless('+- '.includes(line[0] ?? '@') ? line.slice(1) : line) || ' '}</span>
-            </div>
-          ))}
-        </div>
-      )}
-    </>
   );
 }
 
