@@ -1,4 +1,5 @@
-import { facts, is, live, ok, open, run, sees, settled, shot, still, token, until, url } from './lib/browser.mjs';
+import { facts, is, looks, ok, open, run, sees, settled, shot, still, token, until, url } from './lib/browser.mjs';
+import { sides } from './lib/diff.mjs';
 import { command, reload } from './lib/gateway.mjs';
 
 const history = (id, query = '') => `${url}sandboxes/${id}/history${query}`;
@@ -189,6 +190,69 @@ await run({
     await shot(page, 'grouped');
 
     ok(/operation/.test(await count()), 'how many there are is said');
+    await page.context().close();
+  },
+
+  'rows as one likes them': async (browser) => {
+    const page = await open(browser);
+    const height = () => rows(page).first().evaluate((e) => e.getBoundingClientRect().height);
+    const choose = async (role, name) => {
+      await page.getByRole('button', { name: 'View' }).click();
+      await page.getByRole(role, { name, exact: true }).click();
+      await page.keyboard.press('Escape');
+      await page.getByRole('menu').waitFor({ state: 'detached' });
+    };
+
+    await page.goto(history(facts.sandbox, '?type=file.*'));
+    await rows(page).first().waitFor();
+    const normal = await height();
+    ok(normal === 28 || normal === 48, 'a row has one line, or two', normal);
+    await choose('menuitemradio', 'Dense');
+    await until(async () => await height() < normal, 'denser rows');
+    is([22, 38].includes(await height()), true, 'rows stand closer');
+    is(await rows(page).evaluateAll((all) => all.every((e) => e.scrollHeight <= e.clientHeight + 1)), true, 'and all of each fits in');
+
+    const first = rows(page).first();
+    is([await first.locator('time').count(), await first.getByText('file.write').count()], [1, 1], 'a row has a time, and says which operation it was');
+    await choose('menuitemcheckbox', 'Time');
+    await choose('menuitemcheckbox', 'Operation');
+    await first.locator('time').waitFor({ state: 'detached' });
+    is([await first.locator('time').count(), await first.getByText('file.write').count()], [0, 0], 'unless that is not wanted');
+    await sees(first.getByText('OK'), 'how it ended is always said');
+    await looks(page, 'dense');
+
+    await page.reload();
+    await rows(page).first().waitFor();
+    is([[22, 38].includes(await height()), await rows(page).first().locator('time').count()], [true, 0], 'which is remembered');
+    is(await page.evaluate(() => location.search), '?type=file.*', 'by the browser, not in the address');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'what a file operation changed': async (browser) => {
+    const page = await open(browser);
+
+    await page.goto(history(facts.sandbox, '?type=file.*'));
+    await rows(page).filter({ hasText: '/tmp/db/schema.sql' }).last().click();
+    await record(page).locator('.line-insert').first().waitFor();
+    is(await sides(page), [['create table orders (id int);'], ['create table orders (id int, total int);']], 'before and after stand side by side');
+    await record(page).locator('.monaco-diff-editor.side-by-side').waitFor();
+    await record(page).getByRole('button', { name: 'In one column' }).click();
+    await record(page).locator('.monaco-diff-editor:not(.side-by-side)').waitFor();
+    await record(page).getByRole('button', { name: 'Side by side' }).click();
+    await record(page).locator('.monaco-diff-editor.side-by-side').waitFor();
+    ok(true, 'or in one column');
+
+    await rows(page).filter({ hasText: '/tmp/db/old.sql' }).last().click();
+    await record(page).locator('.line-delete').first().waitFor();
+    is(await sides(page), [['drop table orders;'], []], 'a file that went has nothing behind');
+
+    // what is not kept whole has the difference that the gateway tells
+    await page.route('**/content?*', (route) => route.fulfill({ status: 404, json: { code: 'GATEWAY_NOT_FOUND', message: 'not kept', details: {} } }));
+    await page.reload();
+    await record(page).getByRole('region', { name: 'Diff' }).getByText('drop table orders;').waitFor();
+    is(await record(page).locator('.monaco-diff-editor').count(), 0, 'what is not kept whole is a difference in lines');
+    is(page.seen.errors.filter((e) => !/404.*content/.test(e)), [], 'no error in the browser, none of CSP');
     await page.context().close();
   },
 

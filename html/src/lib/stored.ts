@@ -1,6 +1,6 @@
 // What this browser remembers: choices, never anything secret or recorded.
 
-import { useSyncExternalStore } from 'react';
+import { useMemo, useSyncExternalStore } from 'react';
 
 const PREFIX = 'sandbox-gateway.';
 const listeners = new Set<() => void>();
@@ -34,6 +34,15 @@ function subscribe(f: () => void) {
     listeners.delete(f);
     removeEventListener('storage', f);
   };
+}
+
+/** Some of several, kept over visits and the same in all tabs; at first all of them. */
+export function useStoredSome<T extends string>(key: string, values: readonly T[]) {
+  const text = useSyncExternalStore(subscribe, () => remembered(key));
+  const chosen = useMemo(() => new Set(text === null ? values : values.filter((v) => text.split(' ').includes(v))), [text, values]);
+  const set = (value: T, on: boolean) => remember(key, values.filter((v) => (v === value ? on : chosen.has(v))).join(' '));
+
+  return [chosen as ReadonlySet<T>, set] as const;
 }
 
 /** A choice out of some, kept over visits and the same in all tabs. */

@@ -7,8 +7,9 @@ export type Entry =
   | { kind: 'day'; key: string; at: string }
   | { kind: 'group'; key: string; name: 'run' | 'actor'; value: string | null };
 
-const LINE = 28;
-const SECOND = 20;
+// height of a line, and of what stands below it
+const LINE = { normal: 28, dense: 22 } as const;
+const SECOND = { normal: 20, dense: 16 } as const;
 const WAIT_WORTH_SAYING = 50;
 const MOST_STDERR = 64 * 1024;
 
@@ -23,7 +24,11 @@ const says = (o: Operation) => failedWithWords(o) || denied(o) || waited(o) || !
 
 export const entryKey = (e: Entry) => e.key;
 
-export const entryHeight = (e: Entry): number => LINE + (e.kind === 'record' && e.second ? SECOND : 0);
+const heightIn = (density: keyof typeof LINE) => (e: Entry): number =>
+  LINE[density] + (e.kind === 'record' && e.second ? SECOND[density] : 0);
+
+/** Exact heights of entries, by density. */
+export const ENTRY_HEIGHT = { normal: heightIn('normal'), dense: heightIn('dense') };
 
 export const actorOf = (o: Operation) => `${o.actor.type}:${o.actor.id ?? ''}`;
 

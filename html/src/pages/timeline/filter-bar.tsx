@@ -9,12 +9,13 @@ import { STATUSES } from '@/api/types';
 import { cx } from '@/lib/cx';
 import { Button } from '@/ui/button';
 import { SearchInput } from '@/ui/field';
-import { Menu, MenuItem, MenuLabel, MenuRadio } from '@/ui/menu';
+import { Menu, MenuCheck, MenuItem, MenuLabel, MenuLine, MenuRadio } from '@/ui/menu';
 import { harmless } from '@/ui/plain-text';
 import { ExportDialog, type ExportFormat, FORMATS } from './export';
 import { Facet } from './facets';
 import { FILTERS, type FilterName, GROUPS, NO_FILTERS, type SetTimelineSearch, type TimelineSearch } from './filters';
 import { Range } from './range';
+import { COLUMNS, DENSITIES, useRowView } from './view';
 
 const TYPING = 250;
 
@@ -51,6 +52,7 @@ export function FilterBar({ sandbox, filters, search, setSearch, live, searchRef
   const { data } = useQuery(facetsQuery(sandbox, filters));
   const facets = data?.facets;
   const [typed, setTyped] = useState(search.q);
+  const { view, density, setDensity, setColumn } = useRowView();
   const [exporting, setExporting] = useState<ExportFormat | null>(null);
 
   // the address may change by itself: Back, a link
@@ -111,6 +113,14 @@ export function FilterBar({ sandbox, filters, search, setSearch, live, searchRef
           <MenuRadio value={search.group} onChange={(group) => setSearch({ group }, 'replace')}
             options={GROUPS.map((g) => ({ value: g, label: t(`groups.${g}`) }))}
           />
+          <MenuLine />
+          <MenuLabel>{t('density')}</MenuLabel>
+          <MenuRadio value={density} onChange={setDensity} options={DENSITIES.map((d) => ({ value: d, label: t(`densities.${d}`) }))} />
+          <MenuLine />
+          <MenuLabel>{t('columns')}</MenuLabel>
+          {COLUMNS.filter((c) => c !== 'sandbox' || sandbox === undefined).map((c) => (
+            <MenuCheck key={c} checked={view.columns.has(c)} onChange={(on) => setColumn(c, on)}>{t(`column.${c}`)}</MenuCheck>
+          ))}
         </Menu>
         <Menu trigger={<Button size="sm" aria-label={t('export')} icon={<Download size={14} aria-hidden />} />}>
           <MenuLabel>{t('exportThis')}</MenuLabel>

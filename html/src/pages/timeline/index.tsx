@@ -15,13 +15,14 @@ import { ErrorNote } from '@/ui/error-note';
 import { harmless } from '@/ui/plain-text';
 import { WindowList, type WindowListHandle } from '@/ui/window-list';
 import { Detail } from './detail';
-import { entriesOf, type Entry, entryHeight, entryKey } from './entries';
+import { entriesOf, type Entry, ENTRY_HEIGHT, entryKey } from './entries';
 import { FilterBar } from './filter-bar';
 import { FILTERS, filtersOf, NO_FILTERS, useTimelineSearch } from './filters';
 import { TimelineHistogram } from './histogram';
 import { useRecords } from './records';
 import { Day, Group, Row } from './row';
 import { Stepper } from './stepper';
+import { useRowView } from './view';
 
 const NONE: readonly Operation[] = [];
 
@@ -41,6 +42,7 @@ export function Component() {
   const [stepping, setStepping] = useState(false);
   const wide = useMedia('(min-width: 1024px)');
   const items = records?.items ?? NONE;
+  const { view, density } = useRowView();
   const active = search.op || pointed;
   const named = sandbox === undefined;
   const filtered = search.q !== '' || search.not.length > 0 || FILTERS.some((f) => search[f].length > 0);
@@ -119,9 +121,9 @@ export function Component() {
     switch (e.kind) {
       case 'day': return <Day at={e.at} />;
       case 'group': return <Group name={e.name} value={e.value} />;
-      default: return <Row entry={e} active={e.key === active} named={named} onOpen={open} />;
+      default: return <Row entry={e} active={e.key === active} named={named} view={view} onOpen={open} />;
     }
-  }, [active, named, open]);
+  }, [active, named, view, open]);
 
   const catchUp = () => {
     if (records?.newer !== false) {
@@ -177,7 +179,7 @@ export function Component() {
           ))}
           {items.length > 0 && records && (
             <WindowList
-              ref={list} items={entries} height={entryHeight} itemKey={entryKey} label={t('list')} active={active}
+              ref={list} items={entries} height={ENTRY_HEIGHT[density]} itemKey={entryKey} label={t('list')} active={active}
               onNear={onNear} onFollow={onFollow} ended={records.newer === false} epoch={records.epoch} startAt={records.startAt}
               render={render}
             />

@@ -14,9 +14,16 @@ import { Time } from '@/ui/time';
 import { optionId } from '@/ui/virtual-list';
 import { actorOf, type Entry, failedWithWords, isGap, waited } from './entries';
 import { plain } from './ansi';
+import type { RowView } from './view';
 
 // a row that is only scrolled past asks nothing
 const RESTS = 150;
+
+// what stands below begins where the title does
+const INDENT = { both: '@xl:pl-[164px]', time: '@xl:pl-[108px]', source: '@xl:pl-[56px]', none: '' } as const;
+
+const indentOf = ({ columns: c }: RowView): keyof typeof INDENT =>
+  (c.has('time') ? c.has('source') ? 'both' : 'time' : c.has('source') ? 'source' : 'none');
 
 const SOURCES = ['gateway', 'sdk', 'console'] as const;
 
@@ -38,12 +45,12 @@ function LastWords({ operation: o }: { operation: Operation }) {
   return <Recorded text={line} className="truncate text-bad" />;
 }
 
-function Second({ operation: o, who }: { operation: Operation; who: string }) {
+function Second({ operation: o, who, view }: { operation: Operation; who: string; view: RowView }) {
   const { t } = useTranslation('timeline');
   const { duration } = useFormat();
 
   return (
-    <div className="flex h-5 min-w-0 items-center gap-3 pb-1 pl-3 text-xs @xl:pl-[164px]">
+    <div className={cx('flex min-w-0 items-center gap-3 pb-1 pl-3', view.dense ? 'h-4 text-2xs' : 'h-5 text-xs', INDENT[indentOf(view)])}>
       {who && <Recorded text={who} className="max-w-[45%] shrink-0 truncate text-dim" />}
       {denied(o) && (
         <span className="flex shrink-0 items-center gap-1 text-bad">
@@ -134,10 +141,11 @@ interface Props {
   active: boolean;
   /** The sandbox is named too: the list has several. */
   named: boolean;
+  view: RowView;
   onOpen(o: Operation): void;
 }
 
-export const Row = memo(({ entry, active, named, onOpen }: Props) => {
+export const Row = memo(({ entry, active, named, view, onOpen }: Props) => {
   const { t } = useTranslation('timeline');
   const { duration } = useFormat();
   const o = entry.operation;
@@ -151,28 +159,27 @@ export const Row = memo(({ entry, active, named, onOpen }: Props) => {
         active ? 'bg-tint' : gap ? 'hatched' : 'hover:bg-raised',
       )}
     >
-      <div className="flex h-7 min-w-0 shrink-0 items-center gap-3">
-        <Time at={o.started_at} as="clock" className="recorded w-24 shrink-0 text-dim @max-xl:hidden" />
-        <Source source={o.source} />
+      <div className={cx('flex min-w-0 shrink-0 items-center gap-3', view.dense ? 'h-[22px] text-xs' : 'h-7')}>
+        {view.columns.has('time') && <Time at={o.started_at} as="clock" className="recorded w-24 shrink-0 text-dim @max-xl:hidden" />}
+        {view.columns.has('source') && <Source source={o.source} />}
         {gap ? <Gap operation={o} /> : (
           <span className="flex min-w-0 flex-1 items-baseline gap-2">
             <Recorded text={operationTitle(o)} className={cx('truncate', o.status === 'cancelled' && 'text-dim')} />
-            <span className="shrink-0 text-2xs text-dim @max-2xl:hidden">{harmless(o.type)}</span>
+            {view.columns.has('type') && <span className="shrink-0 text-2xs text-dim @max-2xl:hidden">{harmless(o.type)}</span>}
           </span>
         )}
         <span className="flex shrink-0 items-center gap-3 text-xs tabular-nums">
           {o.folded !== null && o.folded > 0 && <span className="text-dim">{t('folded', { count: o.folded })}</span>}
-          <Change operation={o} />
-          <Written operation={o} />
-          {named && o.sandbox_id && (
+          {view.columns.has('size') && <><Change operation={o} /><Written operation={o} /></>}
+          {named && view.columns.has('sandbox') && o.sandbox_id && (
             <Recorded text={o.sandbox_id} className="max-w-24 truncate text-2xs text-dim @max-4xl:hidden" />
           )}
           {!gap && <StatusBadge status={o.status} exitCode={o.exit_code} className="w-22 shrink-0 @max-xl:w-auto @max-xl:text-[0px]" />}
-          <span className="w-13 text-right text-dim">{o.duration_ms !== null && duration(o.duration_ms)}</span>
+          {view.columns.has('duration') && <span className="w-13 text-right text-dim">{o.duration_ms !== null && duration(o.duration_ms)}</span>}
         </span>
       </div>
-      {entry.second && <Second operation={o} who={entry.who} />}
+      {entry.second && <Second operation={o} who={entry.who} view={view} />}
     </div>
   );
-}, (a, b) => a.active === b.active && a.named === b.named && a.onOpen === b.onOpen
+}, (a, b) => a.active === b.active && a.named === b.named && a.view === b.view && a.onOpen === b.onOpen
   && a.entry.operation === b.entry.operation && a.entry.second === b.entry.second && a.entry.who === b.entry.who);
