@@ -371,7 +371,11 @@ sb_answer_match(const sb_answer_t *a, const sb_answer_row_t *row,
 
     /* nearly all values are of no interest, and differ at once */
 
-    if (a->len && row->path[0] != a->path[0]) {
+    if (a->len == 0) {
+        return row->path[0] == '\0';
+    }
+
+    if (row->path[0] != a->path[0]) {
         return false;
     }
 

@@ -99,6 +99,11 @@ ngx_http_sandbox_header(ngx_table_elt_t *h, ngx_uint_t *twin)
         p = h->lowcase_key;
         q = ngx_http_sandbox_headers[i].data;
 
+        /* none begins with '-': nearly all differ here */
+        if (*p != *q) {
+            continue;
+        }
+
         if (ngx_memcmp(p, q, h->key.len) == 0) {
             return i;
         }

@@ -23,6 +23,11 @@ chmod 0666, $t->{token_file};
 $t->start;
 $t->sandbox('s1');
 
+# both workers have the helper
+ok($t->wait_for(sub {
+    5 == grep { $t->get("$API/overview")->status == 200 } 1 .. 5;
+}), 'the helper is there');
+
 # Sends the first bytes of a request's body; the rest is sent by its code.
 
 sub begin {
