@@ -156,7 +156,8 @@ index_box_open(index_t *ix, index_box_t *box)
         index_box_close(ix, ix->first);
     }
 
-    rc = sqlite3_open_v2(path, &box->db, SQLITE_OPEN_READONLY, ix->vfs);
+    rc = sqlite3_open_v2(path, &box->db,
+                         SQLITE_OPEN_READONLY | SQLITE_OPEN_NOFOLLOW, ix->vfs);
 
     if (box->db == NULL) {
         /* no memory: what is closed is in no list */

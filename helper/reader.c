@@ -143,7 +143,8 @@ reader_open(readers_t *rs, const char *path, reader_t *r, history_error_t *err)
     int  rc;
 
     rc = sqlite3_open_v2(path, &r->db,
-                         SQLITE_OPEN_READONLY|SQLITE_OPEN_NOMUTEX, rs->vfs);
+                         SQLITE_OPEN_READONLY|SQLITE_OPEN_NOMUTEX
+                         |SQLITE_OPEN_NOFOLLOW, rs->vfs);
 
     if (rc != SQLITE_OK) {
         history_error_sqlite(err, r->db, rc);

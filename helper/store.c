@@ -448,7 +448,8 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
 
     store_modes(path);
     *rc = sqlite3_open_v2(path, &db->db,
-                          SQLITE_OPEN_READWRITE|SQLITE_OPEN_NOMUTEX, s->vfs);
+                          SQLITE_OPEN_READWRITE|SQLITE_OPEN_NOMUTEX
+                          |SQLITE_OPEN_NOFOLLOW, s->vfs);
 
     if (*rc == SQLITE_OK && sqlite3_db_readonly(db->db, "main") == 1) {
         *rc = SQLITE_READONLY;
@@ -494,6 +495,31 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
 }
 
 
+/* Links lead elsewhere (C085): one that stands in the place of a sandbox's
+ * directory or file goes, what it led to stays. */
+static void
+store_no_link(char *path, const char *dir)
+{
+    char         *slash;
+    struct stat   st;
+
+    slash = strrchr(path, '/');
+    *slash = '\0';
+
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && unlink(path) == 0) {
+        log_line(LOG_ERROR, "a link stood in the place of the history of %s: "
+                 "it is removed, links are not followed", dir);
+    }
+
+    *slash = '/';
+
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && unlink(path) == 0) {
+        log_line(LOG_ERROR, "a link stood in the place of the history file of "
+                 "%s: it is removed, links are not followed", dir);
+    }
+}
+
+
 store_db_t *
 store_get(store_t *s, const char *dir, bool create, int *rc)
 {
@@ -507,9 +533,14 @@ store_get(store_t *s, const char *dir, bool create, int *rc)
         return NULL;
     }
 
+    db = table_find(&s->open, dir, strlen(dir));
+
+    if (db == NULL) {
+        store_no_link(path, dir);
+    }
+
     there = stat(path, &st) == 0;
     hidden = !there && store_hidden();
-    db = table_find(&s->open, dir, strlen(dir));
 
     if (db) {
         if (hidden
