@@ -73,6 +73,7 @@ sub spawn {
     if ($pid == 0) {
         chdir "$self->{dir}/cwd" or die "chdir: $!\n";
         delete @ENV{ grep { /^SANDBOX_GATEWAY_/ } keys %ENV };
+        $ENV{SANDBOX_GATEWAY_NGINX} = $ENV{SANDBOX_NGINX} if $ENV{SANDBOX_NGINX};
         %ENV = (%ENV, %{ $self->{env} });
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', "$self->{dir}/out";
