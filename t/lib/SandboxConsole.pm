@@ -16,6 +16,7 @@ use IO::Poll qw(POLLIN POLLHUP POLLERR);
 use JSON::PP;
 use Test::More;
 
+use ConsoleCalls;
 use SandboxGateway;
 use SandboxProcess;
 use SandboxTest;
@@ -196,6 +197,11 @@ sub said {
 
 sub stop {
     my $self = shift;
+
+    my ($used, $foreign) = ConsoleCalls::sort_out(keys %{ $self->{calls} });
+    note("pages have asked for $_") for @$used;
+    cmp_ok(scalar @$used, '>', 5, 'what pages have asked for was heard');
+    is_deeply($foreign, [], 'it is routes of OpenSandbox and of the console API alone');
 
     is($self->{gateway}->stop, 0, 'the gateway ends well');
     is_deeply([ $self->{gateway}->bad_lines ], [], 'and has no bad message');

@@ -102,6 +102,11 @@ export async function open(browser, {
 
   const page = await context.newPage();
   const seen = { errors: [], foreign: [], calls: [], live: 0 };
+  const prefix = new URL(origin).pathname.replace(/\/console\/?$/, '');
+  const heard = (method, { pathname }) => {
+    seen.calls.push(`${method} ${pathname}`);
+    calls.add(`${method} ${pathname.startsWith(prefix) ? pathname.slice(prefix.length) : pathname}`);
+  };
 
   page.on('console', (m) => {
     if (m.type() === 'error') {
@@ -116,15 +121,12 @@ export async function open(browser, {
       return;
     }
     if (u.origin === ours) {
-      const call = `${r.method()} ${u.pathname}`;
-
-      seen.calls.push(call);
-      calls.add(origin === url ? call : call.replace(new URL(origin).pathname.replace(/\/console\/?$/, ''), ''));
+      heard(r.method(), u);
     } else {
       seen.foreign.push(r.url());
     }
   });
-  page.on('websocket', (ws) => calls.add(`GET ${new URL(ws.url()).pathname}`));
+  page.on('websocket', (ws) => heard('GET', new URL(ws.url())));
   page.on('response', (r) => {
     if (r.ok() && /\/live$/.test(new URL(r.url()).pathname)) {
       seen.live++;
