@@ -49,21 +49,4 @@ await run({
     is(page.seen.errors, [], 'no error in the browser');
     await page.context().close();
   },
-
-  'a viewer only looks': async (browser) => {
-    const page = await open(browser);
-    const one = await lease('build 9', '/workspace/app');
-
-    await page.route('**/api/v1/session', async (route) => {
-      const answer = await route.fetch();
-      const body = await answer.json();
-      await route.fulfill({ response: answer, json: body.role ? { ...body, role: 'viewer' } : body });
-    });
-    await page.goto(`${url}sandboxes/${facts.sandbox}/locks`);
-    await held(page).getByText('/workspace/app').waitFor();
-    is(await page.getByRole('button', { name: 'Break' }).count(), 0, 'a viewer sees locks, and is not offered to break them');
-    is(await page.getByRole('link', { name: 'Policy', exact: true }).count(), 0, 'nor what admins see');
-    await give(one.id);
-    await page.context().close();
-  },
 });

@@ -152,23 +152,6 @@ await run({
     await page.context().close();
   },
 
-  'a viewer only looks': async (browser) => {
-    const page = await open(browser);
-
-    await page.route('**/api/v1/session', async (route) => {
-      const answer = await route.fetch();
-      const body = await answer.json();
-      await route.fulfill({ response: answer, json: body.role ? { ...body, role: 'viewer' } : body });
-    });
-    await page.goto(`${url}sandboxes`);
-    await page.getByRole('link', { name: 'report-builder' }).waitFor();
-    is(await page.getByRole('button', { name: 'New sandbox' }).count(), 0, 'a viewer is not offered to make one');
-    await page.getByRole('link', { name: 'report-builder' }).click();
-    await page.getByRole('heading', { name: 'report-builder' }).waitFor();
-    is(await page.getByRole('button', { name: /^(Pause|Renew|More actions)$/ }).count(), 0, 'nor to change one');
-    await page.context().close();
-  },
-
   'deleted, by name': async (browser) => {
     const page = await at(browser, `sandboxes/${facts.other}/overview`);
 

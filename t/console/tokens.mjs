@@ -141,19 +141,4 @@ await run({
     await shot(page, 'unsupported-zh-CN');
     await page.context().close();
   },
-
-  'a viewer': async (browser) => {
-    const page = await open(browser);
-
-    await page.route('**/api/v1/session', async (route) => {
-      const answer = await route.fetch();
-      const body = await answer.json();
-      await route.fulfill({ response: answer, json: body.role ? { ...body, role: 'viewer' } : body });
-    });
-    await page.goto(`${url}tokens`);
-    await page.locator('[data-token]').first().waitFor();
-    is(await page.getByRole('link', { name: 'Tokens', exact: true }).count(), 0, 'is not led here');
-    is(await page.getByRole('button', { name: /Revoke|New token/ }).count(), 0, 'nor offered what it may not');
-    await page.context().close();
-  },
 });
