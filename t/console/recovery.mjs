@@ -1,0 +1,103 @@
+// The network is cut and comes back, the helper dies and is started again, nginx
+// is reloaded: pages that are open recover by themselves and miss nothing.
+
+import { facts, is, live, ok, open, run, until, url } from './lib/browser.mjs';
+import { agent, command, reload, restartHelper } from './lib/gateway.mjs';
+import { ready, shows, type } from './lib/terminal.mjs';
+
+const at = (tab) => `${url}sandboxes/${facts.sandbox}/${tab}`;
+const api = async (route) => (await fetch(new URL(`api/v1/${route}`, url), {
+  headers: { Authorization: `Bearer ${process.env.CONSOLE_TOKEN}` } })).json();
+
+/** Pages, and how each shows that it has heard of something. */
+const PAGES = {
+  timeline: { at: at('history'), shows: (page, name) => page.getByRole('option').filter({ hasText: `echo ${name};` }).getByText(/^Failed/) },
+  run: { at: `${url}runs/steady`, shows: (page, name) => page.getByRole('option').filter({ hasText: `echo ${name};` }).getByText(/^Failed/) },
+  overview: { at: url, shows: (page, name) => page.getByRole('link', { name: new RegExp(`echo ${name};`) }) },
+  files: { at: at('files'), shows: (page, name) => page.getByRole('treeitem', { name: `${name}.txt` }) },
+  commands: { at: at('commands'), shows: (page, name) => page.getByRole('listitem').filter({ hasText: `echo ${name};` }) },
+  locks: { at: at('locks'), shows: (page, name) => page.getByText(`/workspace/held/${name}`) },
+};
+
+/** An agent goes on; what it is told may be "not now", and then it asks again. */
+async function work(name) {
+  const again = (f) => until(async () => {
+    const status = await f().then((r) => r.status, () => 0);
+    return status > 0 && status < 500 && status;
+  }, `work of an agent: ${name}`);
+
+  await again(() => agent(facts.sandbox, 'command', { method: 'POST', headers: { 'X-Run-Id': 'steady' },
+    body: JSON.stringify({ command: `echo ${name}; echo x > /workspace/${name}.txt; exit 4` }) }));
+  await again(() => fetch(new URL(`api/v1/sandboxes/${facts.sandbox}/leases`, url), {
+    method: 'POST', headers: { 'OPEN-SANDBOX-API-KEY': process.env.CONSOLE_TOKEN, 'Content-Type': 'application/json', Connection: 'close' },
+    body: JSON.stringify({ keys: [{ path: `/workspace/held/${name}`, mode: 'write' }], ttl_ms: 900_000, owner: 'build' }),
+  }));
+}
+
+await run({
+  'all pages': async (browser) => {
+    const pages = {};
+
+    for (const [name, page] of Object.entries(PAGES)) {
+      pages[name] = await open(browser);
+      await pages[name].goto(page.at);
+    }
+
+    const terminal = await open(browser);
+    await terminal.goto(at('terminal'));
+    await ready(terminal);
+    await type(terminal, 'N=7');
+
+    for (const name of ['timeline', 'run', 'files', 'commands']) {
+      await live(pages[name]);
+    }
+
+    const all = [...Object.values(pages), terminal];
+    const heard = async (name, when) => {
+      for (const [which, page] of Object.entries(PAGES)) {
+        const found = await until(async () => await page.shows(pages[which], name).count() > 0, `${name} in ${which}`).catch((e) => e.message);
+        ok(found === true, `${when}: ${which} shows what happened, by itself`, found);
+      }
+
+      await ready(terminal);
+      await type(terminal, `echo ${name}-$((N*6))`);
+      await shows(terminal, new RegExp(`^${name}-42$`));
+      ok(true, `${when}: a terminal goes on with its shell`);
+    };
+
+    await work('before');
+    await heard('before', 'at first');
+
+    await Promise.all(all.map((page) => page.context().setOffline(true)));
+    await pages.timeline.getByRole('button', { name: /Reconnecting|Connecting/ }).waitFor();
+    await terminal.getByText(/The line is cut/).waitFor();
+    await work('while-cut');
+    await Promise.all(all.map((page) => page.context().setOffline(false)));
+    await heard('while-cut', 'the network was cut');
+
+    await reload();
+    await work('reloaded');
+    await heard('reloaded', 'nginx was reloaded');
+
+    await restartHelper();
+    await work('restarted');
+    await heard('restarted', 'the helper was restarted');
+
+    // nothing is missing in the list that was open all the time, nothing is there twice
+    let [shown, wanted] = [[], []];
+    await until(async () => {
+      shown = (await pages.timeline.getByRole('option').evaluateAll((rows) => rows.map((r) => r.id.replace('option-', '')))).sort();
+      wanted = (await api(`sandboxes/${facts.sandbox}/operations?limit=500`)).items.map((o) => o.id).sort();
+      return wanted.length > 0 && JSON.stringify(shown) === JSON.stringify(wanted);
+    }, 'all records').catch(() => null);
+    is(shown, wanted, 'the timeline has each record, once');
+
+    // a network that is cut and a helper that is away are no errors of a page
+    for (const [name, page] of Object.entries({ ...pages, terminal })) {
+      is(page.seen.errors.filter((e) => !/^Failed to load resource: |WebSocket connection to .* failed/.test(e)), [], `${name}: no error of its own`);
+      await page.context().close();
+    }
+
+    is((await command(facts.sandbox, 'echo still-here')).includes('still-here'), true, 'and the agent works on');
+  },
+});
