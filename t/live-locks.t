@@ -37,6 +37,19 @@ sub begin {
     return $c;
 }
 
+# Holds /hold, which is seen before this returns.
+
+sub hold {
+    my $c = begin(DELETE => '/files?path=%2Fhold');
+
+    $t->wait_for(sub {
+        grep { $_->{state} eq 'held' && $_->{type} eq 'file.delete' }
+             @{ $t->get("$API/sandboxes/s1/locks")->json->{items} // [] };
+    }) or fail('a key is held');
+
+    return $c;
+}
+
 sub told {
     my ($phase, $what, $s) = @_;
 
@@ -63,7 +76,7 @@ sub lease {
 
 # --- a wait, and its end --------------------------------------------------------------
 
-my $holder = begin(DELETE => '/files?path=%2Fhold');
+my $holder = hold();
 my $held = $live->until(sub { ($_[0]{data}{type} // '') eq 'file.delete' });
 ok($held, 'one that holds a key begins');
 my $reader = begin(GET => '/files/info?path=%2Fhold');
@@ -96,7 +109,7 @@ is(scalar(grep { $_->{event} eq 'lock' && $_->{data}{id} eq $held->{data}{id} }
 
 # refused, and left
 
-$holder = begin(DELETE => '/files?path=%2Fhold');
+$holder = hold();
 $reader = begin(GET => '/files/info?path=%2Fhold', 'X-Sandbox-Lock-Timeout: 300ms');
 is($reader->response->status, 423, 'one waits in vain');
 $d = told('refused', 'which is told');
