@@ -34,6 +34,7 @@ $c->command($other, 'printf %s "$X"', body => { envs => { X => $hostile } }, act
 $c->command($other, "echo '<script>document.title=1</script>'", actor => '<b>bold</b>');
 
 $c->fact(sandbox => $id, other => $other, gone => $gone, gateway => $c->gateway->pid);
+
 # tokens of all roles, as an admin makes them
 my %tokens = (admin => $c->gateway->token);
 $tokens{$_} = $c->ask(POST => '/console/api/v1/tokens', json => { role => $_, actor => { id => "a-$_" } })->json->{token}
@@ -41,7 +42,7 @@ $tokens{$_} = $c->ask(POST => '/console/api/v1/tokens', json => { role => $_, ac
 $c->fact(tokens => \%tokens);
 
 $c->look('pages');
-$c->look('signin', 'prefix', 'roles');
+$c->look('signin', 'prefix', 'roles', 'keyboard');
 $c->stop;
 
 done_testing;

@@ -68,7 +68,7 @@ await run({
     await page.getByRole('region', { name: 'stderr' }).waitFor();
     await page.getByRole('button', { name: 'Live', exact: true }).waitFor();
     await page.getByRole('link', { name: 'Sandboxes', exact: true }).click();
-    await page.getByRole('link', { name: 'report-builder' }).click();
+    await page.getByRole('link', { name: 'report-builder', exact: true }).click();
     await page.getByRole('option').first().waitFor();
     is(page.url(), `${mount}/sandboxes/${facts.other}/history`, 'C133 and all links stay below it');
 

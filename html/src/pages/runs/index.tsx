@@ -79,7 +79,7 @@ export function Component() {
       <div className="flex flex-wrap items-center gap-2 px-4 py-3">
         <h1 className="mr-2 text-xl font-semibold">{t('title')}</h1>
         <span className="flex-1 text-sm text-dim">{data && t('count', { count: runs.length })}</span>
-        <SearchInput ref={field} label={t('search')} value={q} className="w-72 max-md:order-1 max-md:w-full"
+        <SearchInput ref={field} label={t('search')} value={q} className="w-80 max-md:order-1 max-md:w-full"
           onChange={(v) => setSearch({ q: v }, 'replace')}
         />
       </div>

@@ -59,7 +59,7 @@ export function Component() {
           <h1 className="text-xl font-semibold">{t('title')}</h1>
           <p className="text-sm text-dim">{t('about')}</p>
         </div>
-        <SearchInput ref={field} label={t('search')} value={q} className="w-72 max-md:order-1 max-md:w-full"
+        <SearchInput ref={field} label={t('search')} value={q} className="w-80 max-md:order-1 max-md:w-full"
           onChange={(v) => setSearch({ q: v }, 'replace')}
         />
         {may('admin') && (
