@@ -61,6 +61,9 @@ typedef struct {
     int64_t          exit_code;
     int64_t          duration_ms;       /* -1: not ended */
     int64_t          started_us;
+    sb_str_t         head;              /* what is searched: command, paths,
+                                           summary ... */
+    sb_str_t         out;               /* ... and output */
 } history_filter_facts_t;
 
 /* Does a record pass, `q` apart? */

@@ -50,7 +50,7 @@ live_ring_shift(live_t *l)
 
     e = l->ring[l->first % LIVE_RING];
     l->from = e->cursor;
-    l->bytes -= e->len;
+    l->bytes -= e->len + e->held;
     l->first++;
     live_event_free(e);
 }
@@ -72,14 +72,15 @@ static void
 live_ring_add(live_t *l, live_event_t *e)
 {
     while (l->last - l->first == LIVE_RING
-           || (l->first < l->last && l->bytes + e->len > LIVE_RING_BYTES))
+           || (l->first < l->last && l->bytes + e->len + e->held
+                                    > LIVE_RING_BYTES))
     {
         live_ring_shift(l);
     }
 
     l->ring[l->last % LIVE_RING] = e;
     l->last++;
-    l->bytes += e->len;
+    l->bytes += e->len + e->held;
 }
 
 
@@ -100,8 +101,9 @@ live_sub_wants_lock(const live_sub_t *s, const live_event_t *e)
 
 
 bool
-live_sub_wants(const live_sub_t *s, const live_event_t *e)
+live_sub_wants(live_sub_t *s, const live_event_t *e)
 {
+    bool      found;
     size_t    i;
     sb_str_t  sandbox;
 
@@ -135,7 +137,10 @@ live_sub_wants(const live_sub_t *s, const live_event_t *e)
         return live_sub_wants_lock(s, e);
     }
 
-    if ((e->kind == LIVE_OUTPUT && !s->output)
+    /* also what does not pass for another reason has words of its operation */
+    found = s->search == NULL || live_search_event(s->search, e);
+
+    if (!found || (e->kind == LIVE_OUTPUT && !s->output)
         || (e->fold && s->filter.type.n == 0))
     {
         return false;

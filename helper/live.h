@@ -19,6 +19,8 @@
 #define LIVE_RING          4096             /* events kept in memory */
 #define LIVE_RING_BYTES    (8 * 1024 * 1024)
 #define LIVE_FEEDS         4                /* readers who catch up at once */
+#define LIVE_SEARCHES      32               /* streams with a q: each looks at
+                                               all text that comes */
 #define LIVE_BEAT_US       15000000u
 #define LIVE_SUBSCRIBERS   1024             /* --live */
 

@@ -22,6 +22,7 @@ struct live_feed_s {
     uint64_t           from;        /* events come behind it */
     uint64_t           cursor;      /* looked at */
     bool               first;       /* nothing has been read yet */
+    bool               all;         /* events in front of `from`, too */
     char              *buf;
     size_t             len, pos;
 
@@ -115,7 +116,7 @@ live_event_facts(live_event_t *e, const history_filter_facts_t *t,
 {
     char      *to;
     size_t     i, n;
-    sb_str_t  *paths, *all[9];
+    sb_str_t  *paths, *all[11];
 
     e->facts = *t;
     e->sandbox = sandbox;
@@ -129,6 +130,8 @@ live_event_facts(live_event_t *e, const history_filter_facts_t *t,
     all[6] = &e->facts.run;
     all[7] = &e->facts.correlation;
     all[8] = &e->sandbox;
+    all[9] = &e->facts.head;
+    all[10] = &e->facts.out;
 
     n = t->npaths * sizeof(sb_str_t);
 
@@ -136,10 +139,11 @@ live_event_facts(live_event_t *e, const history_filter_facts_t *t,
         n += t->paths[i].len;
     }
 
-    for (i = 0; i < 9; i++) {
+    for (i = 0; i < 11; i++) {
         n += all[i]->len;
     }
 
+    e->held = n;
     e->mem = malloc(n + 1);
     if (e->mem == NULL) {
         return false;
@@ -153,7 +157,7 @@ live_event_facts(live_event_t *e, const history_filter_facts_t *t,
         live_event_keep(&to, &paths[i]);
     }
 
-    for (i = 0; i < 9; i++) {
+    for (i = 0; i < 11; i++) {
         live_event_keep(&to, all[i]);
     }
 
@@ -348,6 +352,7 @@ live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
     uint64_t                 stream, at_us, cut;
     sb_str_t                 fields, v;
     live_event_t            *e;
+    sb_buf_t                 text = { .max = 2 * LIVE_OUTPUT_MAX };
     history_out_t            out = { .buf.max = LIVE_EVENT_MAX };
     history_filter_facts_t   facts;
 
@@ -376,6 +381,11 @@ live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
     while (sb_field_next(&fields, &tag, &v)) {
 
         if (tag == SB_T_STREAM) {
+            if (stream != sb_value_u64(v, 0)) {
+                /* no word goes from one into the other */
+                (void) sb_buf_add_c(&text, '\n');
+            }
+
             stream = sb_value_u64(v, 0);
 
         } else if (tag == SB_T_TIME) {
@@ -394,6 +404,7 @@ live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
 
             if (v.len) {
                 live_feed_piece(&out, stream, at_us, v);
+                (void) sb_buf_add(&text, v.data, v.len);
             }
         }
     }
@@ -403,9 +414,11 @@ live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
     history_out_int(&out, (int64_t) cut);
     history_out_text(&out, "}");
 
+    facts.out = sb_str(text.data, text.len);
     e = live_event_make(r->cursor, LIVE_OUTPUT, "operation", &out, &facts,
                         live_sandbox(op));
     sb_buf_free(&out.buf);
+    sb_buf_free(&text);
 
     return e;
 }
@@ -631,6 +644,13 @@ live_feed_free(live_feed_t *f)
 }
 
 
+void
+live_feed_all(live_feed_t *f)
+{
+    f->all = true;
+}
+
+
 uint64_t
 live_feed_cursor(const live_feed_t *f)
 {
@@ -796,7 +816,11 @@ live_feed_next(live_feed_t *f, live_event_t **e)
     f->first = false;
     f->cursor = r.cursor;
 
-    *e = live_feed_record(f, &r, r.cursor > f->from);
+    *e = live_feed_record(f, &r, f->all || r.cursor > f->from);
+
+    if (*e) {
+        memcpy((*e)->op, r.frame.op, 16);
+    }
 
     return *e ? LIVE_FEED_EVENT : LIVE_FEED_NONE;
 }

@@ -31,6 +31,7 @@ typedef struct {
     unsigned                 refs;
     uint64_t                 cursor;
     live_kind_e              kind;
+    uint8_t                  op[16];    /* zeros: none */
     bool                     fold;      /* a poll: only who asks for its type
                                            sees it, unless it fails */
     sb_str_t                 sandbox;   /* empty: none */
@@ -38,6 +39,7 @@ typedef struct {
                                            LIVE_LOCK;
                                            paths of LIVE_SANDBOX: their ids */
     char                    *mem;       /* where the texts above stand */
+    size_t                   held;      /* bytes there */
     size_t                   len;       /* of what is sent */
     char                     text[];
 } live_event_t;
@@ -55,6 +57,9 @@ typedef struct live_feed_s  live_feed_t;
  */
 live_feed_t *live_feed_new(journal_t *j, readers_t *readers, uint64_t cursor);
 void live_feed_free(live_feed_t *f);
+/* Events of the segment that the cursor stands in are given from its beginning
+ * on; before anything is read. */
+void live_feed_all(live_feed_t *f);
 
 typedef enum {
     LIVE_FEED_EVENT = 0,

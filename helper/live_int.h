@@ -5,6 +5,7 @@
 
 #include "live.h"
 #include "live_feed.h"
+#include "live_search.h"
 
 #include <pthread.h>
 
@@ -25,6 +26,8 @@ struct live_sub_s {
     history_filter_t   filter;
     char              *sandbox;     /* NULL: all */
     bool               output;      /* wants pieces of output */
+    live_search_t     *search;      /* NULL: no q */
+    bool               primed;      /* it knows the words of what is open */
 
     /* under the lock; what is below `running` is the handler's while it is
      * set, else whose turn it is under the lock */
@@ -55,6 +58,7 @@ struct live_s {
 
     live_sub_t        *subs;
     unsigned           nsubs;
+    unsigned           nsearches;   /* those with a q */
     ask_share_t       *shares;      /* room for those who get the same */
     size_t             nshares;
     unsigned           nfeeds;      /* of subscribers */
@@ -70,7 +74,7 @@ struct live_s {
 };
 
 /* Does an event pass? */
-bool live_sub_wants(const live_sub_t *s, const live_event_t *e);
+bool live_sub_wants(live_sub_t *s, const live_event_t *e);
 /* Its place in the ring, by its cursor. */
 void live_sub_turn(live_sub_t *s);
 /* Sends the event at hand; false: its client takes no more now. */

@@ -8,12 +8,15 @@
 #include "path.h"
 #include "rows_end.h"
 #include "schema.h"
+#include "utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 
 #define LIVE_ROW_PATHS  64      /* that a filter of paths looks at */
+#define LIVE_ROW_HEAD   (64 * 1024)     /* bytes of a command, of paths, that
+                                           are searched */
 
 struct live_row_s {
     readers_t      *readers;
@@ -28,6 +31,7 @@ struct live_row_s {
     char            completed[SB_TIME_LEN + 1];
     char            hash[65];
     sb_str_t        paths[LIVE_ROW_PATHS];
+    sb_buf_t        head;
 };
 
 
@@ -90,6 +94,7 @@ live_row_free(live_row_t *r)
     }
 
     (void) sqlite3_close(r->db);
+    sb_buf_free(&r->head);
     free(r);
 }
 
@@ -514,6 +519,35 @@ live_row_make(live_row_t *r, live_op_t *op, const journal_record_t *end)
 }
 
 
+/* What is searched: the beginning of the summary, and the paths. */
+static sb_str_t
+live_row_head(live_row_t *r, const history_filter_facts_t *t)
+{
+    size_t  i, n;
+
+    r->head.max = HISTORY_JSON_MAX;
+    r->head.len = 0;
+    (void) history_record_summary(&r->head, r->row);
+
+    if (r->head.len > LIVE_ROW_HEAD) {
+        r->head.len = sb_utf8_cut(sb_str(r->head.data, r->head.len),
+                                  LIVE_ROW_HEAD);
+    }
+
+    for (i = 0, n = r->head.len; i < t->npaths; i++) {
+
+        if (r->head.len - n + t->paths[i].len > LIVE_ROW_HEAD) {
+            break;
+        }
+
+        (void) sb_buf_add_c(&r->head, '\n');
+        (void) sb_buf_add_str(&r->head, t->paths[i]);
+    }
+
+    return sb_str(r->head.data, r->head.len);
+}
+
+
 static void
 live_row_look_at(live_row_t *r, history_filter_facts_t *t)
 {
@@ -551,6 +585,7 @@ live_row_look_at(live_row_t *r, history_filter_facts_t *t)
         r->paths[t->npaths++] = history_column(r->row, HR_PATH);
     }
 
+    t->head = live_row_head(r, t);
     t->has_exit_code = sqlite3_column_type(r->row, HR_EXIT_CODE) != SQLITE_NULL;
     t->exit_code = sqlite3_column_int64(r->row, HR_EXIT_CODE);
     t->duration_ms = sqlite3_column_type(r->row, HR_DURATION_MS) == SQLITE_NULL

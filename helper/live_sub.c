@@ -17,6 +17,17 @@
 
 
 static void
+live_sub_free(live_sub_t *s)
+{
+    live_event_free(s->event);
+    live_search_free(s->search);
+    free(s->sandbox);
+    free(s->mem);
+    free(s);
+}
+
+
+static void
 live_sub_release(void *state)
 {
     live_t      *l;
@@ -42,13 +53,12 @@ live_sub_release(void *state)
         s->next->prev = s->prev;
     }
 
+    l->nsearches -= s->search != NULL;
+    stats_set(STATS_LIVE_SEARCHES, l->nsearches);
     stats_set(STATS_LIVE_SUBSCRIBERS, --l->nsubs);
     pthread_mutex_unlock(&l->lock);
 
-    live_event_free(s->event);
-    free(s->sandbox);
-    free(s->mem);
-    free(s);
+    live_sub_free(s);
 }
 
 
@@ -58,6 +68,7 @@ live_sub_read(live_sub_t *s, ask_args_t *a)
 {
     int       word;
     int64_t   n;
+    sb_rc_t   rc;
     unsigned  i;
 
     static const char *const  words[] = { "0", "1", NULL };
@@ -96,9 +107,16 @@ live_sub_read(live_sub_t *s, ask_args_t *a)
     }
 
     if (s->filter.q) {
-        (void) snprintf(a->why, sizeof(a->why), "A live stream cannot be "
-                        "searched: leave q out.");
-        return false;
+        s->search = live_search_new(s->filter.q, &rc);
+
+        if (s->search == NULL) {
+            (void) snprintf(a->why, sizeof(a->why), rc == SB_LIMIT
+                            ? "q has more than %d words and phrases, or a"
+                              " phrase of more than %d words."
+                            : "q has no word that can be searched for.",
+                            SB_SEARCH_TERMS, SB_SEARCH_PHRASE);
+            return false;
+        }
     }
 
     /* what a browser saw last is younger than the address it began with */
@@ -140,7 +158,7 @@ live_sub_new(live_t *l, ask_question_t *q, const sb_str_t *sandbox,
     if (!live_sub_read(s, &args)) {
         *rc = ask_args_refuse(q, &args);
         ask_args_free(&args);
-        free(s);
+        live_sub_free(s);
         return NULL;
     }
 
@@ -150,8 +168,7 @@ live_sub_new(live_t *l, ask_question_t *q, const sb_str_t *sandbox,
         s->sandbox = malloc(sandbox->len + 1);
 
         if (s->sandbox == NULL) {
-            free(s->mem);
-            free(s);
+            live_sub_free(s);
             return NULL;
         }
 
@@ -200,7 +217,7 @@ live_sub_begin(live_sub_t *s)
     if (s->turn == 0) {
         s->cursor = l->cursor;
         s->turn = l->last;
-        s->state = LIVE_ALONG;
+        s->state = s->search ? LIVE_BEHIND : LIVE_ALONG;
         s->event = live_event_text(s->cursor, "retry: %d\nid: %llu\n\n",
                                    LIVE_RETRY_MS,
                                    (unsigned long long) s->cursor);
@@ -239,7 +256,7 @@ live_sub_read_on(live_sub_t *s)
             break;
         }
 
-        if (e && live_sub_wants(s, e)) {
+        if (e && live_sub_wants(s, e) && e->cursor > s->cursor) {
             s->event = e;
             break;
         }
@@ -251,6 +268,9 @@ live_sub_read_on(live_sub_t *s)
         }
 
     } while (sb_mono_us() < until);
+
+    s->primed = s->primed || rc == LIVE_FEED_END
+                || live_feed_caught_up(s->feed);
 
     return rc;
 }
@@ -269,7 +289,9 @@ live_sub_behind(live_sub_t *s)
         return false;
     }
 
-    if (s->cursor >= l->from) {
+    /* a search reads what is open first: words of it may be there already */
+
+    if (s->cursor >= l->from && (s->search == NULL || s->primed)) {
         live_sub_unfeed(s);
         live_sub_turn(s);
         return true;
@@ -286,6 +308,11 @@ live_sub_behind(live_sub_t *s)
         l->nfeeds++;
         pthread_mutex_unlock(&l->lock);
         s->feed = live_feed_new(l->journal, l->readers, s->cursor);
+
+        if (s->feed && s->search && !s->primed) {
+            live_feed_all(s->feed);
+        }
+
         pthread_mutex_lock(&l->lock);
 
         if (s->feed == NULL) {
@@ -304,7 +331,9 @@ live_sub_behind(live_sub_t *s)
         return true;
     }
 
-    if (s->event == NULL && rc != LIVE_FEED_END && s->cursor < l->from) {
+    if (s->event == NULL && rc != LIVE_FEED_END
+        && (s->cursor < l->from || (s->search && !s->primed)))
+    {
         /* others have their turn in between */
         ask_wake(s->q);
         return false;
@@ -330,11 +359,21 @@ live_serve(live_t *l, ask_question_t *q, const sb_str_t *sandbox)
             return rc;
         }
 
+        pthread_mutex_lock(&l->lock);
+
+        if (s->search && l->nsearches >= LIVE_SEARCHES) {
+            pthread_mutex_unlock(&l->lock);
+            live_sub_free(s);
+            return ask_refuse(q, 503, "GATEWAY_OVERLOADED", "Too many live "
+                              "streams are searched (q); try again later, or "
+                              "leave q out.");
+        }
+
         ask_head(q, 200, "text/event-stream");
         q->state = s;
         q->release = live_sub_release;
-
-        pthread_mutex_lock(&l->lock);
+        l->nsearches += s->search != NULL;
+        stats_set(STATS_LIVE_SEARCHES, l->nsearches);
         s->running = true;
         s->sent_us = sb_mono_us();
         s->next = l->subs;

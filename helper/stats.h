@@ -61,6 +61,8 @@
     X(HANDLES, gauge, "history_handles", "open history files")               \
     X(HANDLES_MAX, gauge, "history_handles_max", "files kept open at most")  \
     X(LIVE_SUBSCRIBERS, gauge, "live_streams", "live streams that are open") \
+    X(LIVE_SEARCHES, gauge, "live_searches",                                 \
+      "of these, those with a q")                                            \
     X(LIVE_EVENTS, counter, "live_events_total",                             \
       "events made for them")                                                \
     X(LIVE_BEHIND, counter, "live_behind_total",                             \

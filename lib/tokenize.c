@@ -323,9 +323,8 @@ tokens_blank(sb_str_t q, size_t i, size_t *len)
 }
 
 
-/* The next word or phrase of q from *pos on; false: there is none. */
-static bool
-tokens_term(sb_str_t q, size_t *pos, sb_str_t *term)
+bool
+sb_tokens_term(sb_str_t q, size_t *pos, sb_str_t *term)
 {
     size_t  i, len, from;
 
@@ -405,7 +404,7 @@ sb_tokens_query(sb_buf_t *out, sb_str_t q, unsigned terms)
     n = 0;
     out->len = 0;
 
-    while (tokens_term(q, &pos, &term)) {
+    while (sb_tokens_term(q, &pos, &term)) {
 
         rc = tokens_phrase(out, term, &any);
         if (rc != SB_OK) {

@@ -50,4 +50,8 @@ bool sb_tokens_next(sb_tokens_t *t);
  */
 sb_rc_t sb_tokens_query(sb_buf_t *out, sb_str_t q, unsigned terms);
 
+/* The next word or "phrase" of q from *pos on, as it was typed; false: there is
+ * none. */
+bool sb_tokens_term(sb_str_t q, size_t *pos, sb_str_t *term);
+
 #endif /* SB_TOKENIZE_H_INCLUDED */

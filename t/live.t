@@ -218,7 +218,7 @@ for (
     $f->close;
 }
 
-for my $query ('q=x', 'nothing=1', 'after=x', 'after=-1', 'status=odd',
+for my $query ('q=%21', 'q=' . join('+', 1 .. 40), 'nothing=1', 'after=x', 'after=-1', 'status=odd',
                'output=2', 'from=yesterday', 'after=1&after=2')
 {
     my $f = $t->get("$API/live?$query");
@@ -230,6 +230,105 @@ is($t->get("$API/live", headers => [ 'Last-Event-ID: x' ])->status, 400,
    'a Last-Event-ID that is none is refused');
 is($t->get("$API/live", token => undef)->status, 401, 'a stream needs a token');
 is($t->post("$API/live", body => '')->status, 405, 'and GET');
+
+
+# --- full text --------------------------------------------------------------------
+
+my %words = (
+    'q=needle'             => [ qr/needle/ ],
+    'q=Needle+hay'         => [ qr/needle/, qr/hay/ ],
+    'q=%22hay+stack%22'    => [ qr/hay stack/ ],
+    'q=%E7%BC%96%E8%AF%91' => [ qr/\x{7f16}\x{8bd1}/ ],
+    'q=cat+nowhere'        => [ qr/cat/, qr/nowhere/ ],
+    'q=stack&output=0'     => [ qr/stack/ ],
+);
+my %searched = map { $_ => SandboxLive->open($t, '/live', query => $_) } keys %words;
+$_->wait_for(sub { defined $_[0]->id }) for values %searched;
+my $plain = SandboxLive->open($t, '/live');
+$plain->wait_for(sub { defined $_[0]->id });
+
+command($t, 's1', 'cat needle', 'hay');
+command($t, 's1', 'cat straw', 'a hay stack');
+command($t, 's1', 'cat x', "\x{53d1}\x{751f}\x{7f16}\x{8bd1}\x{9519}");
+command($t, 's1', 'end of search', 'x');
+ok($plain->until(completed('end of search')), 'some commands ran');
+
+# each event says whether all words have been there by then
+
+for my $query (sort keys %words) {
+    my (%text, @want);
+
+    for my $event (grep { $_->{event} eq 'operation' } @{ $plain->events }) {
+        my $d = $event->{data};
+        $text{ $d->{id} } .= join "\n", $d->{summary} // '',
+            map { $_->{text} // '' } @{ $d->{pieces} // [] };
+        next if $query =~ /output=0/ && $d->{phase} eq 'output';
+        push @want, $event->{id}
+            if !grep { $text{ $d->{id} } !~ $_ } @{ $words{$query} };
+    }
+
+    my $one = $searched{$query};
+    $one->wait_for(sub { !@want or grep { $_ == $want[-1] } ids($_[0]) },
+                   @want ? undef : 0.3);
+    my @have = map { $_->{id} } grep { $_->{event} eq 'operation' } @{ $one->events };
+    is_deeply(\@have, \@want, "$query: " . @want . ' events');
+
+    # who comes back in the middle of an operation gets the rest of the same
+    for my $at (@{ $plain->events }[2, 3, 6]) {
+        my $later = SandboxLive->open($t, '/live', query => $query, after => $at->{id});
+        my @rest = grep { $_ > $at->{id} } @want;
+        $later->wait_for(sub { !@rest or grep { $_ == $rest[-1] } ids($_[0]) },
+                         @rest ? undef : 0.3);
+        is_deeply([ map { $_->{id} } grep { $_->{event} eq 'operation' }
+                    @{ $later->events } ], \@rest, "$query after $at->{id}");
+        $later->close;
+    }
+
+    $one->close;
+}
+
+$plain->close;
+
+# an operation that runs when a stream begins: what it has written counts
+
+my @steps = FakeUpstream::stream(FakeUpstream::event('init', text => 'c1'),
+    FakeUpstream::event('stdout', text => 'early bird'),
+    FakeUpstream::event('stdout', text => 'worm'),
+    FakeUpstream::event('execution_complete', execution_time => 3));
+splice @steps, 3, 0, [ until => 'bird' ];        # in front of the worm
+$t->up->script('POST /v1/sandboxes/s1/proxy/44772/command', @steps);
+
+my $watch = SandboxLive->open($t, '/live', query => 'q=%22early+bird%22');
+$watch->wait_for(sub { defined $_[0]->id });
+my $running = $t->connect;
+$running->write($running->build(POST => '/v1/sandboxes/s1/proxy/44772/command',
+    headers => [ $t->credential ], body => '{"command":"catch"}'));
+ok($watch->until(sub { ($_[0]{data}{phase} // '') eq 'output' }), 'a command is writing');
+
+my $late = SandboxLive->open($t, '/live', query => 'q=bird+worm');
+$late->wait_for(sub { defined $_[0]->id });
+$t->up->release('bird');
+ok($late->until(sub { ($_[0]{data}{phase} // '') eq 'completed'
+                      && $_[0]{data}{summary} eq 'catch' }),
+   'who comes meanwhile has its earlier words, too');
+like($late->events->[0]{data}{pieces}[0]{text} // '', qr/worm/,
+     'from the event on that has the last of them');
+$_->close for $watch, $late, $running;
+
+# searches are work for each event: there are few
+$t->wait_for(sub { $t->get("$API/metrics")->content =~ /live_streams 0\n/ }, 10);
+my @searches = map { SandboxLive->open($t, '/live', query => "q=word$_") } 1 .. 32;
+is(scalar(grep { $_->status == 200 } @searches), 32, '32 searches at once');
+is(SandboxLive->open($t, '/live', query => 'q=more', once => 1)->status, 503,
+   'are the bound');
+my $unsearched = SandboxLive->open($t, '/live', once => 1);
+is($unsearched->status, 200, 'others are no searches');
+$_->close for @searches, $unsearched;
+ok($t->wait_for(sub {
+    my $again = SandboxLive->open($t, '/live', query => 'q=more', once => 1);
+    $again->close;
+    return $again->status == 200;
+}, 10), 'and it ends with them');
 
 
 # --- what comes together goes out together, to those who all want it ------------
@@ -391,6 +490,71 @@ ok($quiet->wait_for(sub { $_[0]->comments > 0 && $_[0]->id > $id }, 20),
 is_deeply([ grep { $_->{event} eq 'operation' } @{ $quiet->events } ], [],
           'although nothing passed');
 $quiet->close;
+
+
+# --- what upstream names -------------------------------------------------------------
+
+my %named = map { $_ => SandboxLive->open($t, $_ , query => 'type=nothing.*') }
+    '/live', '/sandboxes/s1/live', '/sandboxes/nobody/live';
+$_->wait_for(sub { defined $_[0]->id }) for values %named;
+
+my $made = $t->post('/v1/sandboxes', body => '{"image":{"uri":"x"}}')->json->{id};
+$t->sandbox($made);
+is($t->get('/v1/sandboxes')->status, 200, 'upstream lists its sandboxes');
+
+my $names = sub {
+    my $id = shift;
+    return sub { $_[0]{event} eq 'sandbox'
+                 && grep { $_->{id} eq $id } @{ $_[0]{data}{sandboxes} } };
+};
+$e = $named{'/live'}->until($names->('s1'));
+ok($e, 'a list is an event') or diag explain $named{'/live'}->events;
+my ($one) = grep { $_->{id} eq 's1' } @{ $e->{data}{sandboxes} };
+is($one->{state}, 'Running', 'with the state of each');
+like($e->{data}{at}, qr/^\d{4}-.*Z$/, 'and its time');
+my $of_one = $named{'/sandboxes/s1/live'}->until($names->('s1'));
+is($of_one->{id}, $e->{id}, 'it is told in the stream of each that it names');
+command($t, 's1', 'echo named', 'x');
+my ($cursor) = map { $_->{id} } SandboxLive->open($t, '/live', after => $e->{id})
+    ->until(completed('echo named'));
+$named{'/sandboxes/nobody/live'}->wait_for(sub { $_[0]->id >= $cursor }, 20);
+is_deeply($named{'/sandboxes/nobody/live'}->events, [], 'and in no other');
+$_->close for values %named;
+
+
+# --- a cursor that is not kept any more ------------------------------------------------
+
+my $old = SandboxLive->open($t, '/live');
+ok($old->wait_for(sub { defined $_[0]->id }), 'a reader');
+$old->close;
+command($t, 's1', 'echo forgotten', 'x');
+$t->kill_helper('TERM');
+unlink glob "$t->{dir}/data/journal/*.seg";
+$t->start_helper;
+command($t, 's1', 'echo kept', 'x');
+
+for my $how ([ last => $old->id ], [ after => $begin ]) {
+    my $back = SandboxLive->open($t, '/live', @$how);
+    $e = $back->until(sub { $_[0]{event} eq 'reset' });
+    is($e->{data}{reason}, 'too_old', "$how->[0]: too old brings a reset");
+    is($e->{data}{after}, $how->[1], 'that says from where on something is missing');
+    cmp_ok($e->{data}{oldest}, '>', $how->[1] + 1, 'and what there is');
+    is($e->{id}, $e->{data}{cursor}, 'it goes on behind its cursor');
+    my $text = "echo after $how->[0]";
+    command($t, 's1', $text, 'x');
+    ok($back->until(completed($text)), 'and does');
+    is(scalar(grep { $_->{event} eq 'reset' } @{ $back->events }), 1, 'one reset');
+
+    # what is missing is on record
+    $t->wait_for(sub {
+        $t->get("$API/operations?q=forgotten")->content =~ /echo forgotten/
+    });
+    like($t->get("$API/operations?q=forgotten")->content, qr/echo forgotten/,
+         'what was missed is listed');
+    my $resumed = SandboxLive->open($t, '/live', last => $e->{id});
+    ok($resumed->until(completed($text)), 'its cursor is one to come back with');
+    $_->close for $back, $resumed;
+}
 
 $t->stop;
 

@@ -58,7 +58,7 @@ async def read(database, reads, operations):
     seen = {"created": {}, "completed": {}}
     after = n = 0
     ids = []
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 300 + reads / 10
     while n < reads or len(seen["completed"]) < operations:
         if time.monotonic() > deadline:
             break

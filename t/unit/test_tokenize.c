@@ -1,6 +1,7 @@
 /* Words and pairs: what a search compares. */
 
 #include "fold.h"
+#include "search.h"
 #include "tokenize.h"
 #include "utf8.h"
 
@@ -223,6 +224,93 @@ test_query(void **state)
 }
 
 
+/* Is all of q in the text? */
+static bool
+in(const char *q, const char *text)
+{
+    bool          all;
+    sb_rc_t       rc;
+    sb_search_t  *s;
+
+    s = sb_search_new(sb_str(q, strlen(q)), &rc);
+    assert_non_null(s);
+    all = sb_search_find(s, sb_str(text, strlen(text))) == sb_search_all(s);
+    sb_search_free(s);
+
+    return all;
+}
+
+
+static void
+test_search(void **state)
+{
+    (void) state;
+
+    assert_true(in("make", "MAKE all"));
+    assert_false(in("mak", "make all"));
+    assert_true(in("all make", "make all"));
+    assert_false(in("all none", "make all"));
+
+    /* phrases, and words that hang together */
+    assert_true(in("\"not found\"", "E404: Not found!"));
+    assert_false(in("\"found not\"", "E404: Not found!"));
+    assert_true(in("\"a b a c\"", "a b a b a c"));
+    assert_true(in("\"a a b\"", "a a a b"));
+    assert_true(in("src/main.c", "cc -c src/main.c"));
+    assert_false(in("src/main.c", "cc -c main.c src"));
+    assert_true(in("src/main.c", "cc -c main.c src/main/c"));
+
+    /* scripts without blanks: two neighbours, or one alone as a beginning */
+    assert_true(in("编译", "发生编译错误"));
+    assert_true(in("译错", "发生编译错误"));
+    assert_true(in("错", "发生编译错误"));
+    assert_true(in("误", "发生编译错误"));
+    assert_true(in("发生编译错误", "ok 发生编译错误 ok"));
+    assert_false(in("编错", "发生编译错误"));
+    assert_true(in("误 ok", "发生编译错误ok"));
+
+    /* what colours a terminal is no text */
+    assert_true(in("\"red text\"", "\033[31mred\033[0m text"));
+}
+
+
+static void
+test_search_bounds(void **state)
+{
+    char       text[8192];
+    size_t     n;
+    sb_rc_t    rc;
+    unsigned   i;
+
+    (void) state;
+
+    assert_null(sb_search_new(sb_lit(" ! "), &rc));
+    assert_int_equal(rc, SB_DECLINED);
+
+    for (i = 0, n = 0; i < SB_SEARCH_TERMS; i++) {
+        n += (size_t) snprintf(text + n, sizeof(text) - n, "w%u ", i);
+    }
+
+    assert_true(in(text, text));
+    assert_false(in(text, "w0 w1"));
+    (void) strcpy(text + n, "more");
+    assert_null(sb_search_new(sb_str(text, n + 4), &rc));
+    assert_int_equal(rc, SB_LIMIT);
+
+    n = 1;
+    text[0] = '"';
+
+    for (i = 0; i < SB_SEARCH_PHRASE; i++) {
+        n += (size_t) snprintf(text + n, sizeof(text) - n, "w%u ", i);
+    }
+
+    assert_true(in(text, text + 1));
+    (void) strcpy(text + n, "more");
+    assert_null(sb_search_new(sb_str(text, n + 4), &rc));
+    assert_int_equal(rc, SB_LIMIT);
+}
+
+
 int
 main(void)
 {
@@ -233,7 +321,9 @@ main(void)
         cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_escapes),
         cmocka_unit_test(test_long),
-        cmocka_unit_test(test_query)
+        cmocka_unit_test(test_query),
+        cmocka_unit_test(test_search),
+        cmocka_unit_test(test_search_bounds)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
