@@ -295,11 +295,13 @@ ARGS ?=
 JOBS ?= $(shell nproc)
 build = +@$(MAKE) --no-print-directory -s $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS))
 
+# BENCH='--case proxy', or one of the others by its name: BENCH='history --output 40m'
+bench_of = $(filter history console,$(firstword $(BENCH)))
+
 bench:
 	@.ci/deps bench
 	$(build) all $(B)/bench/load $(B)/bench/frames $(B)/bench/streams
-	@bench/$(if $(filter history,$(firstword $(BENCH))),history,run) \
-	    $(patsubst history,,$(BENCH))
+	@bench/$(or $(bench_of),run) $(if $(bench_of),$(wordlist 2,99,$(BENCH)),$(BENCH))
 
 deps:
 	@.ci/deps run
