@@ -131,6 +131,7 @@ apply_gateway(apply_t *a, int *rc)
     db = apply_open(a, SCHEMA_GATEWAY, &lost, rc);
 
     if (db && db->fresh) {
+        lost = lost || store_knew(a->store, SCHEMA_GATEWAY);
         *rc = apply_gateway_make(a, db);
 
         if (*rc == SQLITE_OK && lost) {
@@ -320,13 +321,41 @@ apply_make_from(const apply_t *a, const apply_box_t *box, bool lost,
 }
 
 
+/* A fresh file: was there another one, which nobody here has removed? */
+static bool
+apply_was_there(apply_t *a, const apply_box_t *box, store_db_t *gateway)
+{
+    bool           removed;
+    sqlite3_stmt  *st;
+
+    if (!store_knew(a->store, box->dir)
+        || sqlite3_prepare_v2(gateway->db, "select 1 from history_events where"
+                              " operation_type in ('gateway.archive',"
+                              " 'gateway.purge') and json_extract(result_json,"
+                              " '$.sandbox') = ?1 limit 1", -1, &st, NULL)
+           != SQLITE_OK)
+    {
+        return false;
+    }
+
+    sqlite3_bind_text(st, 1, box->id, -1, SQLITE_STATIC);
+    removed = sqlite3_step(st) == SQLITE_ROW;
+    (void) sqlite3_finalize(st);
+
+    return !removed;
+}
+
+
 int
 apply_make_file(apply_t *a, apply_box_t *box, bool lost)
 {
     int          rc;
+    bool         gone;
     char         legacy[SCHEMA_LEGACY_LEN + 1];
     move_t       m;
     store_db_t  *db, *gateway;
+
+    gone = false;
 
     do {
         gateway = apply_gateway(a, &rc);
@@ -352,6 +381,7 @@ apply_make_file(apply_t *a, apply_box_t *box, bool lost)
         db->pins++;
 
         if (db->fresh) {
+            gone = gone || apply_was_there(a, box, gateway);
             apply_identity(a, box, &m, legacy);
         }
 
@@ -379,7 +409,7 @@ apply_make_file(apply_t *a, apply_box_t *box, bool lost)
 
     } while (rc != SQLITE_OK);
 
-    if (lost) {
+    if (lost || gone) {
         apply_mark_lost(a, box->dir);
     }
 

@@ -140,15 +140,29 @@ heads_note(heads_t *h, const char *dir, const char *sandbox,
 }
 
 
-void
-heads_opened(heads_t *h, const char *dir, const char *sandbox,
-    const char *instance, const chain_t *c, int64_t records)
+static bool
+heads_load(heads_t *h)
 {
     if (h->known == NULL) {
         h->known = heads_known_new(h->dirfd);
     }
 
-    if (h->known && heads_known_behind(h->known, dir, c->n)) {
+    return h->known != NULL;
+}
+
+
+bool
+heads_knew(heads_t *h, const char *dir)
+{
+    return heads_load(h) && heads_known_any(h->known, dir);
+}
+
+
+void
+heads_opened(heads_t *h, const char *dir, const char *sandbox,
+    const char *instance, const chain_t *c, int64_t records)
+{
+    if (heads_load(h) && heads_known_behind(h->known, dir, c->n)) {
         heads_note(h, dir, sandbox, instance, c, records);
     }
 }

@@ -38,6 +38,8 @@ void heads_note(heads_t *h, const char *dir, const char *sandbox,
  * written does not reach so far, as after a crash. */
 void heads_opened(heads_t *h, const char *dir, const char *sandbox,
     const char *instance, const chain_t *c, int64_t records);
+/* Does a written head speak of a file in that directory? */
+bool heads_knew(heads_t *h, const char *dir);
 bool heads_any(const heads_t *h);
 /* Is there something to write, and is it a second since? */
 bool heads_due(const heads_t *h, uint64_t now_us);
@@ -54,6 +56,8 @@ typedef struct heads_known_s  heads_known_t;
 heads_known_t *heads_known_new(int dirfd);
 void heads_known_free(heads_known_t *k);
 void heads_known_set(heads_known_t *k, const char *dir, int64_t n);
+/* Has a file a head? */
+bool heads_known_any(const heads_known_t *k, const char *dir);
 /* Is entry n of a file's chain beyond its last head? */
 bool heads_known_behind(const heads_known_t *k, const char *dir, int64_t n);
 

@@ -55,6 +55,17 @@ heads_known_set(heads_known_t *k, const char *dir, int64_t n)
 
 
 bool
+heads_known_any(const heads_known_t *k, const char *dir)
+{
+    const heads_known_file_t  *f;
+
+    f = table_find(&k->files, dir, strlen(dir));
+
+    return f && f->n > 0;
+}
+
+
+bool
 heads_known_behind(const heads_known_t *k, const char *dir, int64_t n)
 {
     const heads_known_file_t  *f;

@@ -182,6 +182,13 @@ store_exists(store_t *s, const char *dir)
 
 
 bool
+store_knew(store_t *s, const char *dir)
+{
+    return s->heads && heads_knew(s->heads, dir);
+}
+
+
+bool
 store_any(store_t *s)
 {
     DIR            *d;

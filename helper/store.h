@@ -117,6 +117,8 @@ void store_heads_sign(store_t *s, uint64_t now_us);
 bool store_exists(store_t *s, const char *dir);
 /* Is there any? */
 bool store_any(store_t *s);
+/* Was there one, as far as signed heads tell? */
+bool store_knew(store_t *s, const char *dir);
 
 /*
  * The open file of a directory, opened (with `create`: made) when it is not in

@@ -140,6 +140,31 @@ is($history->value('s2', q{select count(*) from history_events where
    'history_file_lost'}), 1, 'and says so');
 
 
+# --- gone, while the helper is not there ------------------------------------------------------
+
+command('s2');
+$t->record($t->get('/v1/sandboxes'));
+written('s2', 'before');
+$t->kill_helper('TERM');
+unlink $file, "$file-wal", "$file-shm";
+my $own = $history->path_of('_gateway');
+unlink $own, "$own-wal", "$own-shm";
+$want{s2} = {};
+$t->start_helper;
+command($_) for @boxes;
+$t->record($t->get('/v1/sandboxes'));
+written($_, 'files that were removed meanwhile are made anew') for 's1', 's2';
+
+for (qw(s2 _gateway)) {
+    is($history->value($_, q{select count(*) from history_events where
+       operation_type = 'gateway.gap' and json_extract(result_json, '$.reason') =
+       'history_file_lost'}), 1, "and $_ says so");
+}
+
+is($history->value('s1', q{select count(*) from history_events where
+   operation_type = 'gateway.gap'}), 0, 'the others say nothing');
+
+
 # --- C103: nobody else has one open ------------------------------------------------------------
 
 for (1 .. 3) {
