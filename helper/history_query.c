@@ -239,3 +239,29 @@ history_query_moved(sqlite3 *db, const char *id, char dir[130],
 
     return rc;
 }
+
+
+int
+history_query_row(sqlite3 *db, const char *id, int64_t *row,
+    history_error_t *err)
+{
+    int            rc;
+    sqlite3_stmt  *stmt;
+
+    stmt = history_prepare(db, "SELECT seq FROM history_events WHERE"
+                           " event_id = ?1", err);
+    if (stmt == NULL) {
+        return -1;
+    }
+
+    sqlite3_bind_text(stmt, 1, id, -1, SQLITE_STATIC);
+    rc = history_step(stmt, err);
+
+    if (rc == 1) {
+        *row = sqlite3_column_int64(stmt, 0);
+    }
+
+    sqlite3_finalize(stmt);
+
+    return rc;
+}

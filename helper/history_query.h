@@ -180,6 +180,9 @@ typedef bool (*history_piece_pt)(void *data, const history_piece_t *piece,
 int history_query_output(sqlite3 *db, const char *id, const char *stream,
     int64_t after, history_piece_pt piece, void *data, history_error_t *err);
 
+/* history_events.seq of a record: 1, 0 it is not there, -1 with err. */
+int history_query_row(sqlite3 *db, const char *id, int64_t *row,
+    history_error_t *err);
 /* The directory of the sandbox that a record went to from _gateway, whose file
  * this is: 1, 0 it did not, -1 with err. */
 int history_query_moved(sqlite3 *db, const char *id, char dir[130],

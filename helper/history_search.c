@@ -1,8 +1,10 @@
 /* list --q: which records, by the index of the gateway. */
 
 #include "history_list.h"
+#include "history_query.h"
 #include "history_text.h"
 #include "index.h"
+#include "schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,39 @@ history_search_box(history_box_t **sorted, size_t n, const char *dir)
 }
 
 
+/*
+ * Where a hit is that the index has seen in _gateway: it may have moved into the
+ * file of its sandbox since.  NULL: it is gone.
+ */
+static history_box_t **
+history_search_place(history_list_t *list, history_box_t **sorted,
+    const index_hit_t *hit, int64_t *row)
+{
+    char              to[STORE_DIR_LEN];
+    sqlite3          *db;
+    history_box_t   **box;
+    history_error_t   err;
+
+    *row = hit->row;
+    box = history_search_box(sorted, list->nboxes, hit->dir);
+
+    if (box == NULL || strcmp(hit->dir, SCHEMA_GATEWAY) != 0) {
+        return box;
+    }
+
+    db = history_place_db(list->place, *box);
+
+    if (db == NULL || history_query_moved(db, hit->id, to, &err) != 1) {
+        return box;
+    }
+
+    box = history_search_box(sorted, list->nboxes, to);
+    db = box ? history_place_db(list->place, *box) : NULL;
+
+    return db && history_query_row(db, hit->id, row, &err) == 1 ? box : NULL;
+}
+
+
 static bool
 history_search_add(history_list_t *list, history_box_t **sorted,
     const index_answer_t *a)
@@ -40,7 +75,7 @@ history_search_add(history_list_t *list, history_box_t **sorted,
     history_key_t    key;
 
     for (size_t i = 0; i < a->n; i++) {
-        box = history_search_box(sorted, list->nboxes, a->hits[i].dir);
+        box = history_search_place(list, sorted, &a->hits[i], &key.row);
 
         if (box == NULL) {
             continue;           /* it is gone */
@@ -48,7 +83,6 @@ history_search_add(history_list_t *list, history_box_t **sorted,
 
         key.cursor = a->hits[i].cursor < 0 ? -1 : a->hits[i].cursor;
         key.us = a->hits[i].started_us;
-        key.row = a->hits[i].row;
         key.box = (uint32_t) (box - sorted);
         key.done = false;
 

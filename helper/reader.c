@@ -255,32 +255,6 @@ reader_take(readers_t *rs, const char *dir, reader_t **reader,
 }
 
 
-/* The number of a record in its file: 1, 0 it is not there, -1 with err. */
-static int
-reader_row(reader_t *r, const char *id, int64_t *row, history_error_t *err)
-{
-    int            rc;
-    sqlite3_stmt  *stmt;
-
-    stmt = history_prepare(r->db, "SELECT seq FROM history_events WHERE"
-                           " event_id = ?1", err);
-    if (stmt == NULL) {
-        return -1;
-    }
-
-    sqlite3_bind_text(stmt, 1, id, -1, SQLITE_STATIC);
-    rc = history_step(stmt, err);
-
-    if (rc == 1) {
-        *row = sqlite3_column_int64(stmt, 0);
-    }
-
-    sqlite3_finalize(stmt);
-
-    return rc;
-}
-
-
 reader_rc_e
 reader_take_of(readers_t *rs, const char *dir, const char *id, int64_t *row,
     reader_t **reader, history_error_t *err)
@@ -314,7 +288,7 @@ reader_take_of(readers_t *rs, const char *dir, const char *id, int64_t *row,
         return rc;
     }
 
-    found = reader_row(*reader, id, row, err);
+    found = history_query_row((*reader)->db, id, row, err);
 
     if (found == 1) {
         return READER_OK;

@@ -144,6 +144,44 @@ ok($t->wait_for(sub { -s $index && found('密码') eq $op{cjk} }, 30),
 ok($t->wait_for(sub { metric('index_ready') == 1 }), 'and says so');
 
 
+# --- what has moved on since it was indexed ---------------------------------------------------
+
+# a create begins in _gateway and moves into the file of what it made; here the index
+# did not see that yet
+
+$t->up->script('POST /v1/sandboxes', [ until => 'made' ], [ 'default' ]);
+my $c = $t->connect;
+$c->write($c->build(POST => '/v1/sandboxes', headers => [ $t->credential ],
+                    body => '{"image":{"uri":"moving/image"}}'));
+my $create;
+ok($t->wait_for(sub {
+    $create = $t->history->value('_gateway', q{select event_id from history_events where
+        operation_type = 'sandbox.create' and status = 'started'});
+}, 20), 'a create is on record in _gateway');
+$t->up->release('made');
+my $of;
+ok($t->wait_for(sub {
+    $of = $t->get("/console/api/v1/operations/$create")->json->{sandbox_id};
+    return ($of // '_gateway') ne '_gateway';
+}, 20), 'and then in the file of what it made');
+$c->close;
+$t->record($t->get('/v1/sandboxes'));
+ok($t->wait_for(sub { found('moving') eq $create }, 20), 'a create is found');
+is($t->history->value('_gateway', 'select moved_to from gateway_records where'
+    . " event_id = '$create'"), $of, 'it has moved');
+$t->kill_helper('TERM');
+my ($row) = $t->history->value('_gateway', 'select seq from gateway_records where'
+    . " event_id = '$create'");
+system('sqlite3', $index, "update ops set ev = $row, box = (select id from boxes where"
+    . " dir = '_gateway') where box = (select id from boxes where dir = '$of')"
+    . " and pos = (select pos from ops join boxes on boxes.id = ops.box where"
+    . " dir = '$of' order by pos limit 1); pragma wal_checkpoint(truncate)") == 0
+    or die "sqlite3 failed\n";
+is(found('moving'), $create, 'it is where it went');
+is(found('moving', '--sandbox', $of), '', 'in the index of its sandbox it is not yet');
+$t->start_helper;
+
+
 # --- what the history has no longer ----------------------------------------------------------
 
 $t->kill_helper('TERM');
