@@ -103,6 +103,7 @@ typedef struct {
     size_t         paths, npaths;   /* NUL-terminated, one after the other */
     bool           had;             /* is in the list */
     bool           keep_text;       /* so is its text, as it is */
+    bool           skip;            /* the same was read again */
 } index_doc_t;
 
 typedef struct index_reader_s  index_reader_t;

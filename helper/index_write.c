@@ -386,11 +386,77 @@ index_same(const index_doc_t *a, const index_doc_t *b)
 }
 
 
+/* Is there a row at a position? */
+static int
+index_taken(index_t *ix, int64_t pos, bool *taken)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    st = index_stmt(ix, INDEX_S_FREE, "select 1 from ops where pos = ?1");
+    if (st == NULL) {
+        return sqlite3_errcode(ix->db);
+    }
+
+    sqlite3_bind_int64(st, 1, pos);
+    rc = sqlite3_step(st);
+    *taken = rc == SQLITE_ROW;
+    (void) sqlite3_reset(st);
+
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
+/*
+ * Those of one position.  What was read twice counts once, the last time, which
+ * knows more.  Of different records one has the position: that whose row is there
+ * already, else the first; the others (a copy of a file, a record of the helper's
+ * own behind one that is still running) have places of their own.
+ */
+static int
+index_settle(index_t *ix, index_doc_t *d, size_t n)
+{
+    int           rc;
+    size_t        i, j;
+    index_doc_t  *own;
+
+    own = NULL;
+
+    for (i = 0; i < n; i++) {
+
+        for (j = i + 1; j < n && !index_same(&d[i], &d[j]); j++) {
+            /* void */
+        }
+
+        if (j < n) {
+            d[j].keep_text = d[j].keep_text && d[i].keep_text;
+            d[i].skip = true;
+
+        } else if (own == NULL || (d[i].had && !own->had)) {
+            own = &d[i];
+        }
+    }
+
+    for (i = 0, rc = SQLITE_OK; i < n && rc == SQLITE_OK; i++) {
+
+        if (!d[i].skip && &d[i] != own) {
+            rc = index_place(ix, d[i].box, d[i].ev, d[i].started, &d[i].pos);
+
+            if (rc == SQLITE_OK) {
+                rc = index_taken(ix, d[i].pos, &d[i].had);
+            }
+        }
+    }
+
+    return rc;
+}
+
+
 static int
 index_docs(index_t *ix)
 {
     int           rc;
-    size_t        i;
+    size_t        i, n;
     int64_t       span, lo, hi;
     index_doc_t  *d;
 
@@ -400,20 +466,23 @@ index_docs(index_t *ix)
 
     qsort(ix->docs, ix->ndocs, sizeof(index_doc_t), index_doc_compare);
 
+    for (i = 0; i < ix->ndocs && rc == SQLITE_OK; i += n) {
+        d = &ix->docs[i];
+
+        for (n = 1; i + n < ix->ndocs && d[n].pos == d->pos; n++) {
+            /* void */
+        }
+
+        if (n > 1) {
+            rc = index_settle(ix, d, n);
+        }
+    }
+
     for (i = 0; i < ix->ndocs && rc == SQLITE_OK; i++) {
         d = &ix->docs[i];
 
-        if (i + 1 < ix->ndocs && d[1].pos == d->pos) {
-
-            if (index_same(&d[0], &d[1])) {
-                /* read twice: the last one knows more */
-                d[1].keep_text = d[1].keep_text && d->keep_text;
-                continue;
-            }
-
-            /* a copy of a file: it has places of its own */
-            rc = index_place(ix, d[1].box, d[1].ev, d[1].started, &d[1].pos);
-            d[1].had = false;
+        if (d->skip) {
+            continue;
         }
 
         if (rc == SQLITE_OK && d->had && !d->keep_text) {

@@ -289,6 +289,55 @@ test_growing(void **state)
 }
 
 
+/* Records of the helper's own have the cursor of what was applied last, which may
+ * be that of one that still runs: each has a place, whatever is read with what. */
+static void
+test_shared(void **state)
+{
+    unsigned         i;
+    index_numbers_t  n;
+
+    (void) state;
+
+    file("s1");
+    add("a", .command = "one", .path = "/a", .status = "started", .cursor = 5);
+    add("b", .command = "two", .path = "/b", .cursor = 5);
+    add("c", .command = "three", .path = "/c", .cursor = 5);
+    changed("a", "output_appended");
+    add("d", .command = "four", .cursor = 6);
+    t.cursor = 6;
+
+    for (i = 0; i < 3; i++) {
+        sync_index();
+        finds("one", "a");
+        finds("two", "b");
+        finds("three", "c");
+        finds("four", "d");
+        assert_string_equal(ask("path", "/b"), "b");
+        index_numbers(t.ix, &n);
+        assert_int_equal(n.rows, 4);
+
+        if (i == 0) {
+            sql("update history_events set status = 'failed', duration_ms = 5"
+                " where event_id = 'a'");
+            changed("c", "output_appended");
+            changed("a", "completed");
+            changed("b", "output_appended");
+        }
+
+        if (i == 1) {
+            /* from the beginning, all at once */
+            index_free(t.ix);
+            tdir_remove(t.base);
+            (void) mkdir(t.base, 0700);
+            open_index();
+        }
+    }
+
+    assert_string_equal(ask("status", "failed"), "a");
+}
+
+
 static void
 test_delete(void **state)
 {
@@ -604,6 +653,7 @@ main(void)
         with(test_injection),
         with(test_cut),
         with(test_growing),
+        with(test_shared),
         with(test_delete),
         with(test_rebuild),
         with(test_replaced),
