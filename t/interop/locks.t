@@ -22,6 +22,7 @@ use Test::More;
 my $TIMES = ($ENV{T_SCALE} // 1) >= 10 ? 1000 : 50;
 my $PATH = '/tmp/shared';
 my $t = SandboxTest->new(runtime => 1, workers => 2,
+    helper_args => [ '--history-size', 'off' ],
     location => 'sandbox_locks on; sandbox_limits on;',
     server => 'sandbox_timeout 5s; keepalive_requests 1000000;')->start;
 
@@ -124,14 +125,18 @@ sub writes {
 
 my @writes = writes(3 * $TIMES + 1);
 is(scalar(grep { $_->{status} eq 'succeeded' } @writes), 3 * $TIMES + 1,
-   'all are on record');
+   'all are on record')
+    or diag(join "\n", map { "$_->{operation_type} $_->{status} " . ($_->{event_data} // '') }
+            grep { $_->{operation_type} =~ /^gateway/ || $_->{status} ne 'succeeded' }
+            $t->records($id));
 fair('writing', \@writes);
 
 
 # --- nobody's update is lost ---------------------------------------------------------
 
 $PATH = '/tmp/count';
-upload('py 0 js 0 rw 0', $conn);
+$r = upload('py 0 js 0 rw 0', $conn = $t->connect);
+is($r->status, 200, 'nobody has counted yet') or diag($r->content);
 
 (undef, my $count) = SandboxInterop::node('count.mjs');
 my %again;
@@ -218,7 +223,10 @@ sub write_once {
 sub count_once {
     my $conn = shift;
 
-    my $text = $t->get("$execd/files/download?path=$PATH", conn => $conn)->content;
+    my $got = $t->get("$execd/files/download?path=$PATH", conn => $conn);
+    die 'download: ' . $got->status . ' ' . $got->content . "\n" if $got->status != 200;
+
+    my $text = $got->content;
     my $r = upload($text =~ s/rw (\d+)/'rw ' . ($1 + 1)/er, $conn,
                    'If-Match: sha256:' . sha256_hex($text));
 
