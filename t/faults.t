@@ -11,6 +11,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 
 use FakeUpstream;
+use SandboxLive;
 use SandboxTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -78,6 +79,46 @@ SKIP: {
                          ne 'succeeded' } @answers;
     is(scalar @missing, 0, 'room again: all ' . @answers . ' are on record');
     is(join(' ', $t->history->broken), '', 'integrity_check: ok');
+}
+
+
+# --- C110: a slow disk under the history ---------------------------------------------
+
+SKIP: {
+    skip 'no shim', 5 if $sanitized;
+
+    my @idle = map { SandboxLive->open($t, '/live', query => 'type=nothing.*') }
+        1 .. 50;
+    is(scalar(grep { $_->wait_for(sub { defined $_[0]->id }) } @idle), 50,
+       'C110: fifty idle streams');
+
+    my @plain = map { (timed())[1] } 1 .. 20;
+    full('200:/data/history/');
+    my (@slow, $writes);
+    my $until = time + 20;
+
+    do {
+        push @slow, [ timed() ];
+        sleep 0.04;
+        $writes = full();
+    } while (($writes < 6 || @slow < 40) && time < $until);
+
+    full('');
+
+    my ($before, $meanwhile) = map { (sort { $a <=> $b } @$_)[@$_ / 2] }
+        \@plain, [ map { $_->[1] } @slow ];
+    cmp_ok($writes, '>', 0, "C110: $writes writes of history took 200 ms each");
+    cmp_ok($meanwhile, '<', $before + 0.15, sprintf 'C110: a request takes %.0f ms, and'
+           . ' took %.0f', 1000 * $meanwhile, 1000 * $before);
+
+    my %at = map { $slow[$_][0]->header('X-Operation-Id') => $_ } 0 .. $#slow;
+    my @missing = grep { ($t->record($_->[0], timeout => 30)->{status} // '')
+                         ne 'succeeded' } @slow;
+    is(scalar @missing, 0, 'C110: all are on record');
+    is(join(' ', grep { defined } map { $at{ $_->{event_id} } } $t->history->query('s1',
+           'select event_id from history_events order by seq')),
+       join(' ', 0 .. $#slow), 'C110: in their order');
+    $_->close for @idle;
 }
 
 
@@ -167,6 +208,16 @@ done_testing;
 
 
 # The paths of what cannot be written; how many writes have failed before.
+
+# The answer to a command, and how long it took.
+
+sub timed {
+    my $began = time;
+    my $r = command();
+
+    return ($r, time - $began);
+}
+
 
 sub full {
     my $part = shift;

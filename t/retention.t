@@ -11,6 +11,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 
 use FakeUpstream;
+use JSON::PP ();
 use SandboxTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -301,6 +302,28 @@ SandboxTest::write_file($file, '{"batch_id":"b","schema_version":1,"records":[{"
 is($status, 1, 'apply changes no record of the gateway');
 like($out, qr/gateway's own record/, 'and says so');
 
+# init again, as the SDK does each time it connects: what is there stays
+my $meta = sub { return { map { $_->{key} => $_->{value} }
+    $t->{history}->query('s1', 'select key, value from history_meta') } };
+my $was = $meta->();
+my %identity = ((map { $_ => $was->{$_} } qw(provider_key sandbox_id sandbox_instance_id)),
+                sdk_version => '9.9', schema_version => 1);
+SandboxTest::write_file($file, JSON::PP->new->canonical->encode(\%identity));
+($status, $out) = tool('--database', $path, 'init', '--identity-file', $file);
+is($status, 0, 'init of a held file: exit 0') or diag($out);
+like($out, qr/"ok":true/, 'in the envelope');
+my $is = $meta->();
+is($is->{sdk_version}, '9.9', 'it says who comes');
+delete $_->{sdk_version} for $was, $is;
+is_deeply($is, $was, 'and changes nothing else');
+
+SandboxTest::write_file($file, JSON::PP->new->canonical->encode(
+    { %identity, sandbox_instance_id => 'another' }));
+($status, $out) = tool('--database', $path, 'init', '--identity-file', $file);
+is($status, 1, 'init as another sandbox is refused');
+like($out, qr/"ok":false/, 'in the envelope');
+is($meta->()->{sandbox_instance_id}, $identity{sandbox_instance_id}, 'and changes nothing');
+
 like(tool_out('verify', 's1'), qr/./, 'verify answers');
 ok($t->wait_for(sub { tool_status('verify', '--allow-foreign', 's1') == 0 }, 8),
    'and finds what was recorded') or diag(tool_out('verify', '--allow-foreign', 's1'));
@@ -309,6 +332,9 @@ $t->kill_helper;
 ($status, $out) = tool('--database', $path, 'ack', '--consumer-id', 'c', '--seq', 2);
 is($status, 1, 'without the helper a file of the gateway is not written');
 like($out, qr/is not running/, 'and the reason said');
+($status, $out) = tool('--database', $path, 'init', '--identity-file', $file);
+is($status, 1, 'nor by init');
+like($out, qr/is not running/, 'for the same reason');
 $t->start_helper;
 $t->stop;
 

@@ -1,9 +1,10 @@
 /*
- * LD_PRELOAD: a disk that is full (t/faults.t).
+ * LD_PRELOAD: a disk that is full, or slow (t/faults.t).
  *
  * SHIM_DISK names a file that the test writes at any time: a 64-bit number, how
  * many writes have failed, and a text; while it is not empty, writes to files
- * whose path contains it fail with ENOSPC.
+ * whose path contains it fail with ENOSPC.  "N:TEXT": they are done, and each takes
+ * N milliseconds; the number counts these.
  */
 
 #include <errno.h>
@@ -55,7 +56,9 @@ shim_init(void)
 static int
 shim_full(int fd)
 {
-    char     name[64], path[4096], part[sizeof(shim->part) + 1];
+    int      saved;
+    char     name[64], path[4096], part[sizeof(shim->part) + 1], *text;
+    long     ms;
     ssize_t  n;
 
     if (shim == NULL || shim->part[0] == '\0') {
@@ -64,6 +67,8 @@ shim_full(int fd)
 
     memcpy(part, shim->part, sizeof(shim->part));
     part[sizeof(shim->part)] = '\0';
+    ms = strtol(part, &text, 10);
+    text += *text == ':';
 
     (void) snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
     n = readlink(name, path, sizeof(path) - 1);
@@ -74,11 +79,19 @@ shim_full(int fd)
 
     path[n] = '\0';
 
-    if (strstr(path, part) == NULL) {
+    if (strstr(path, text) == NULL) {
         return 0;
     }
 
     shim->failed++;
+
+    if (ms) {
+        saved = errno;
+        (void) usleep((useconds_t) ms * 1000);
+        errno = saved;
+        return 0;
+    }
+
     errno = ENOSPC;
 
     return 1;
