@@ -1,7 +1,7 @@
 import {
   facts, is, inAll, looks, ok, open, run, sees, serious, settled, shot, still, token, until,
 } from './lib/browser.mjs';
-import { reload } from './lib/gateway.mjs';
+import { command, reload } from './lib/gateway.mjs';
 import { another, box, paste, ready, screen, shows, terminalUrl, type } from './lib/terminal.mjs';
 
 /** A page with a terminal that waits for its first command. */
@@ -230,6 +230,20 @@ await run({
     ok(ends.length === 2 && Math.abs(ends[0] - ends[1]) < 1, 'a wide character has two columns', ends);
     await shot(page, 'cjk');
     is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'C135 a character in two pieces': async (browser) => {
+    const page = await terminal(browser);
+    const ends = [];
+
+    page.sockets.at(-1).on('framereceived', ({ payload }) => ends.push(Buffer.from(payload).subarray(-2).toString('hex')));
+    // the second piece is written when the first has been seen to come
+    await type(page, 'rm -f on; printf "a\\342\\200"; until rm on 2> /dev/null; do sleep 0.1; done; printf "\\224b\\n"');
+    await until(() => ends.includes('e280'), 'half a character');
+    await command(facts.sandbox, 'touch on');
+    await shows(page, /^a\u2014b$/);
+    ok(true, 'C135 a character whose bytes come apart is whole');
     await page.context().close();
   },
 

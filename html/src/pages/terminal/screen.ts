@@ -42,6 +42,7 @@ const SEARCH = {
   },
 };
 
+const utf8 = () => new TextDecoder('utf-8', { ignoreBOM: true });
 const encoder = new TextEncoder();
 
 export class Screen {
@@ -56,6 +57,9 @@ export class Screen {
 
   /** Were modes perhaps set before the first byte that was seen? */
   modesUnknown = false;
+
+  // xterm.js loses a character whose bytes come in two writes
+  private decoder = utf8();
 
   constructor(private readonly host: HTMLElement, private readonly o: ScreenOptions) {
     const style = getComputedStyle(host);
@@ -127,12 +131,13 @@ export class Screen {
   write(bytes: Uint8Array, replay: boolean): void {
     if (this.pending > MOST_PENDING || this.skipped > 0) {
       this.skipped += bytes.length;
+      this.decoder = utf8();
       return;
     }
 
     this.pending += bytes.length;
     this.replaying += replay ? 1 : 0;
-    this.terminal.write(bytes, () => {
+    this.terminal.write(this.decoder.decode(bytes, { stream: true }), () => {
       this.pending -= bytes.length;
       this.replaying -= replay ? 1 : 0;
 
