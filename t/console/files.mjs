@@ -14,6 +14,9 @@ const stored = async (path) => {
   return r.ok ? r.text() : null;
 };
 
+/** Its bytes. */
+const raw = async (path) => Buffer.from(await (await execd(`files/download?path=${encodeURIComponent(path)}`)).arrayBuffer());
+
 /** Somebody else writes a file. */
 const write = async (path, text) => {
   const form = new FormData();
@@ -127,7 +130,7 @@ const parts = {
     await well(page, 'live');
   },
 
-  'somebody else wrote it': async (browser) => {
+  'C132 somebody else wrote it': async (browser) => {
     const page = await files(browser, '/workspace/notes.txt');
     const other = async (theirs, mine) => {
       await write('/workspace/notes.txt', 'base\n');
@@ -143,7 +146,7 @@ const parts = {
     await other('theirs 1\n', 'mine 1\n');
     await dialog(page).getByText('etl-bot', { exact: false }).waitFor();
     ok(true, 'it is said who wrote it');
-    is(await stored('/workspace/notes.txt'), 'theirs 1\n', 'nothing is written over before a choice');
+    is(await stored('/workspace/notes.txt'), 'theirs 1\n', 'C132 nothing is written over before a choice');
     await dialog(page).locator('.monaco-diff-editor .line-insert, .monaco-diff-editor .char-insert').first().waitFor();
     await shot(page, 'conflict');
     is(await serious(page), [], 'the choice: axe finds nothing serious');
@@ -224,6 +227,47 @@ const parts = {
     await well(page, 'entries', (e) => /404/.test(e) && /directories\/list/.test(e));
   },
 
+  'C131 saving changes what was typed, and nothing else': async (browser) => {
+    const page = await files(browser);
+    const utf16 = Buffer.from('\ufeffone\r\ntwo\r\n', 'utf16le');
+    const kept = {
+      'bom.txt': Buffer.from('\ufeffone\ntwo\n'), 'crlf.txt': Buffer.from('one\r\ntwo\r\n'), 'no-end.txt': Buffer.from('one\ntwo'),
+      'bom-crlf-no-end.txt': Buffer.from('\ufeffone\r\ntwo'), 'spaces.txt': Buffer.from('one  \t\n\n\ntwo \n\n'),
+      'wide.txt': Buffer.from('one 中文 é \u{1f600}\ntwo\n'),
+    };
+    const closed = { 'utf16.txt': utf16, 'latin1.txt': Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x0a]), 'nul.txt': Buffer.from('a\0b\n') };
+
+    for (const [name, bytes] of Object.entries({ ...kept, ...closed, 'one-line.txt': Buffer.alloc(5 * 1024 * 1024, 'x') })) {
+      await write(`/workspace/c131/${name}`, bytes);
+    }
+
+    for (const [name, bytes] of Object.entries(kept)) {
+      await page.goto(at(`/workspace/c131/${name}`));
+      ok(await shown(page, 'one'), `C131 ${name} is open`);
+      await lines(page).click();
+      await page.keyboard.press('Control+Home');
+      await page.keyboard.insertText('Z');
+      await page.keyboard.press('Control+s');
+      await page.getByText(`${name} is saved`).first().waitFor();
+
+      const start = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0;
+      const wanted = Buffer.concat([bytes.subarray(0, start), Buffer.from('Z'), bytes.subarray(start)]);
+      is((await raw(`/workspace/c131/${name}`)).toString('hex'), wanted.toString('hex'), `C131 ${name}: one character is another one, all else is as it was`);
+    }
+
+    for (const [name, bytes] of Object.entries(closed)) {
+      await page.goto(at(`/workspace/c131/${name}`));
+      await page.getByText('This is not text').waitFor();
+      is(await page.locator('.monaco-editor').count(), 0, `C131 ${name}: what an editor would change is shown as bytes`);
+      is((await raw(`/workspace/c131/${name}`)).toString('hex'), bytes.toString('hex'), `C131 ${name}: and is as it was`);
+    }
+
+    await page.goto(at('/workspace/c131/one-line.txt'));
+    await page.getByText('This file has 5 MB').waitFor();
+    is(await page.locator('.monaco-editor').count(), 0, 'C131 a line of 5 MiB is not put into an editor');
+    await well(page, 'C131');
+  },
+
   'refused, and why': async (browser) => {
     const page = await files(browser);
 
@@ -248,7 +292,7 @@ const parts = {
 
     const asked = page.waitForRequest('**/files/upload');
     await page.keyboard.press('Control+s');
-    ok(/^sha256:[0-9a-f]{64}$/.test((await asked).headers()['if-match']), 'what is saved says what it replaces');
+    ok(/^sha256:[0-9a-f]{64}$/.test((await asked).headers()['if-match']), 'C132 what is saved says what it replaces: by its digest, not by time and size');
     await page.getByText('config.json is saved').waitFor();
 
     // nobody tells this page what happens: the gateway has to
@@ -259,7 +303,7 @@ const parts = {
     await write('/workspace/config.json', '{"theirs": 1}');
     await page.keyboard.press('Control+s');
     await page.getByRole('dialog', { name: /config\.json has changed/ }).waitFor();
-    is(await stored('/workspace/config.json'), '{"theirs": 1}', 'the gateway refuses to write over what it is not, and one is asked');
+    is(await stored('/workspace/config.json'), '{"theirs": 1}', 'C132 the gateway refuses to write over what it is not, and one is asked');
     await dialog(page).getByRole('button', { name: 'Take theirs' }).click();
     ok(await shown(page, 'theirs'), 'with what stands there now');
     await well(page, 'refused', (e) => /40[34]|412|423|live\?/.test(e));

@@ -1,4 +1,5 @@
-import { facts, is, looks, ok, open, run, sees, settled, shot, still, token, until, url } from './lib/browser.mjs';
+import { request } from 'node:http';
+import { facts, is, live, looks, ok, open, run, sees, settled, shot, still, token, until, url } from './lib/browser.mjs';
 import { sides } from './lib/diff.mjs';
 import { command } from './lib/gateway.mjs';
 
@@ -241,6 +242,37 @@ await run({
     await record(page).getByRole('region', { name: 'Diff' }).getByText('drop table orders;').waitFor();
     is(await record(page).locator('.monaco-diff-editor').count(), 0, 'what is not kept whole is a difference in lines');
     is(page.seen.errors.filter((e) => !/404.*content/.test(e)), [], 'no error in the browser, none of CSP');
+    await page.context().close();
+  },
+
+  'C136 a large upload': async (browser) => {
+    const page = await open(browser);
+    const row = rows(page).filter({ hasText: '/tmp/db/large.bin' });
+    const b = 'b0undary';
+    const part = (name, type, body) => `--${b}\r\nContent-Disposition: form-data; name="${name}"; filename="${name}"\r\nContent-Type: ${type}\r\n\r\n${body}`;
+    const piece = Buffer.alloc(1024 * 1024, 'x');
+
+    await page.goto(history(facts.sandbox));
+    await live(page);
+
+    const upload = request(new URL(`../v1/sandboxes/${facts.sandbox}/proxy/44772/files/upload`, url), {
+      method: 'POST', agent: false,
+      headers: { 'OPEN-SANDBOX-API-KEY': token, 'Content-Type': `multipart/form-data; boundary=${b}` },
+    });
+    const answer = new Promise((done, fail) => upload.on('response', done).on('error', fail));
+
+    upload.write(`${part('metadata', 'application/json', '{"path":"/tmp/db/large.bin"}')}\r\n${part('file', 'application/octet-stream', '')}`);
+    upload.write(piece);
+    // where it goes to is said when the upload has been read
+    await rows(page).filter({ hasText: 'file.write' }).getByText('Running').waitFor();
+    ok(true, 'C136 an upload is seen while it runs');
+    await shot(page, 'uploading');
+    upload.write(piece);
+    upload.end(`\r\n--${b}--\r\n`);
+    is((await answer).statusCode, 200, 'C136 it goes through');
+    await row.getByText('OK').waitFor();
+    is([await row.count(), await rows(page).getByText('Running').count()], [1, 0], 'C136 and its one row says how it has ended');
+    is(page.seen.errors, [], 'no error in the browser');
     await page.context().close();
   },
 
