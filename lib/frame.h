@@ -77,6 +77,12 @@ typedef enum {
                                of the header: CODE (SB_LOCK_*), WAITED_US; with
                                SB_LOCK_LATE also the key (LOCK_READ or
                                LOCK_WRITE), HOLDER, ACTOR_ID */
+    /* on a connection of its own (docs/frames.md, "Archives") */
+    SB_F_INSPECT = 41,      /* worker, with a descriptor: what is in an archive,
+                               FILE_OFFSET and FILE_SIZE; COUNT: bounds, as
+                               inspect.h has them; CONDITION and its PATTERN */
+    SB_F_INSPECTED = 42,    /* helper: FOUND, COUNT ..., MATCHED, CUT, REASON,
+                               PATH; CODE: nothing is known, REASON says why */
     SB_F_FULL = 38          /* helper, control: SANDBOX with REASON (the limit)
                                for each whose strict operations are to be
                                refused, in place of those told before; an
@@ -206,6 +212,12 @@ typedef enum {
     SB_T_HASH = 121,        /* 32 bytes: SHA-256 of a lease's token */
     SB_T_FENCE = 122,       /* u64 */
     SB_T_EXPIRES = 123,     /* u64, Unix microseconds */
+    SB_T_FOUND = 130,       /* u64, SB_IN_* of inspect.h */
+    SB_T_MATCHED = 131,     /* u64, a bit for each CONDITION */
+    SB_T_CUT = 132,         /* present: a bound was passed */
+    SB_T_CONDITION = 133,   /* u64: 1 when letter case does not count; its
+                               PATTERNs follow */
+    SB_T_PATTERN = 134,     /* as in a policy */
     SB_T_REDACTED = 95      /* u64: credentials masked or left out */
 } sb_tag_e;
 

@@ -186,6 +186,7 @@ sb_mp_lines(sb_multipart_t *m, const char **pos, const char *end)
     }
 
     *pos = p + n;
+    m->at = m->fed + (uint64_t) (*pos - m->input);
 
     if (lf == NULL) {
         return SB_OK;
@@ -400,6 +401,8 @@ sb_multipart_feed(sb_multipart_t *m, const char *p, size_t n)
         return m->error;
     }
 
+    m->input = p;
+
     while (rc == SB_OK && p < end) {
 
         switch (m->state) {
@@ -427,6 +430,8 @@ sb_multipart_feed(sb_multipart_t *m, const char *p, size_t n)
             return SB_OK;
         }
     }
+
+    m->fed += n;
 
     if (rc != SB_OK) {
         return rc;

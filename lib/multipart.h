@@ -19,6 +19,8 @@ typedef struct {
     uint64_t  size;
     uint8_t   sha256[32];   /* zeros without digests */
     unsigned  found;        /* SB_SCAN_* (with `scan`) */
+    uint64_t  offset;       /* where in the body it begins */
+    bool      archive;      /* it looks like one (sniff.h; with `sniff`) */
     bool      has_file, has_metadata;
     unsigned  flags;        /* SB_PATH_* */
 } sb_multipart_file_t;
@@ -29,6 +31,7 @@ typedef struct {
     size_t  max_headers;    /* bytes of one part's headers; 0: 16 KiB */
     bool    no_digest;      /* sha256 of the files is not made */
     bool    scan;           /* look for credentials in files (scan.h) */
+    bool    sniff;          /* tell archives by their bytes */
 } sb_multipart_limits_t;
 
 /* The boundary of a Content-Type value, or SB_DECLINED (not multipart/form-data

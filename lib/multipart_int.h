@@ -11,6 +11,7 @@
 #include "digest.h"
 #include "multipart.h"
 #include "scan.h"
+#include "sniff.h"
 
 #define SB_MP_FILES     10000
 #define SB_MP_METADATA  (64 * 1024)
@@ -63,6 +64,10 @@ struct sb_multipart_s {
     sb_buf_t              meta;
     sb_sha256_t          *sha;
     sb_scan_t             scan;         /* of this file */
+    sb_sniff_t            sniff;        /* the same */
+    uint64_t              fed;          /* bytes of earlier calls */
+    uint64_t              at;           /* behind the head read last */
+    const char           *input;        /* of this call */
     sb_multipart_tap_pt   tap;
     void                 *tap_data;
 

@@ -270,11 +270,16 @@ sb_mp_part_begin(sb_multipart_t *m)
     if (m->part == SB_MP_META) {
         rc = sb_mp_reserve(m, m->nmeta);
 
-    } else if (m->part == SB_MP_FILE && !m->limits.no_digest) {
-        m->sha = sb_sha256_new();
+    } else if (m->part == SB_MP_FILE) {
+        m->files[m->nfile - 1].offset = m->at;
+        memset(&m->sniff, 0, sizeof(m->sniff));
 
-        if (m->sha == NULL) {
-            return sb_mp_fail(m, SB_NOMEM, NULL);
+        if (!m->limits.no_digest) {
+            m->sha = sb_sha256_new();
+
+            if (m->sha == NULL) {
+                return sb_mp_fail(m, SB_NOMEM, NULL);
+            }
         }
     }
 
@@ -289,6 +294,10 @@ sb_mp_part_end(sb_multipart_t *m)
 
     if (m->part == SB_MP_META) {
         return sb_mp_metadata_end(m);
+    }
+
+    if (m->part == SB_MP_FILE && m->limits.sniff) {
+        m->files[m->nfile - 1].archive = sb_sniff_archive(&m->sniff);
     }
 
     if (m->part == SB_MP_FILE && m->sha) {
@@ -323,6 +332,10 @@ sb_mp_content(sb_multipart_t *m, const char *p, size_t n)
 
             sb_scan_feed(&m->scan, p, n);
             m->files[m->nfile - 1].found = m->scan.found;
+        }
+
+        if (m->limits.sniff) {
+            sb_sniff_feed(&m->sniff, p, n);
         }
 
         if (m->tap) {
