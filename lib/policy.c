@@ -6,7 +6,6 @@
 
 #include "policy_int.h"
 
-#include "json.h"
 #include "operation_table.h"
 #include "path.h"
 
@@ -19,14 +18,6 @@
 #define SB_POLICY_PATH_WORK      65536       /* bytes and 64 a pattern, between
                                                two looks at the clock */
 
-/* Does a condition hold? */
-typedef enum {
-    SB_H_NO = 0,
-    SB_H_YES,
-    SB_H_UNKNOWN,           /* not known: holds for a refusal alone */
-    SB_H_NONE               /* the request has nothing to ask about */
-} sb_holds_e;
-
 typedef struct {
     const sb_policy_t          *policy;
     const sb_policy_request_t  *request;
@@ -34,6 +25,8 @@ typedef struct {
     sb_policy_command_t        *command;
     uint8_t                     applies[SB_POLICY_RULES_MAX];
     bool                        early;      /* limits alone */
+    bool                        pending;    /* this file has to be inspected */
+    bool                        unknown;    /* ... and too little is known */
 
     /* one path */
     sb_at_e                     at;
@@ -537,10 +530,46 @@ sb_policy_found(const sb_policy_condition_t *c, const sb_policy_file_t *f)
 }
 
 
-/* Do the conditions about a file hold?  Those about its path come last: a path
- * that cannot be judged is refused there. */
+/* Those about an archive: asked last, for looking into one takes time. */
 static bool
-sb_policy_file(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+sb_policy_archive(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+    const sb_policy_file_t *f)
+{
+    size_t                        i;
+    sb_holds_e                    holds;
+    const sb_policy_condition_t  *c;
+
+    for (i = 0; i < rule->n; i++) {
+        c = &rule->conditions[i];
+
+        if (c->kind < SB_PC_OF_ARCHIVE) {
+            continue;
+        }
+
+        if (f->archive == SB_POLICY_PENDING) {
+            w->pending = true;
+            return true;
+        }
+
+        holds = sb_policy_inspected(c, f);
+
+        if (!sb_policy_outcome(rule, c, holds)) {
+            w->unknown = false;
+            return false;
+        }
+
+        w->unknown = w->unknown || holds == SB_H_UNKNOWN;
+        w->verdict->archive = f->facts;
+    }
+
+    return true;
+}
+
+
+/* Do the conditions about a file hold, but for those about an archive?  Those
+ * about its path come last: a path that cannot be judged is refused there. */
+static bool
+sb_policy_plain(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
     const sb_policy_file_t *f, bool *odd)
 {
     bool                          paths = false, outcome;
@@ -579,6 +608,12 @@ sb_policy_file(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
             break;
 
         default:
+            if (c->kind >= SB_PC_OF_ARCHIVE
+                && f->archive == SB_POLICY_NO_ARCHIVE)
+            {
+                return false;
+            }
+
             continue;
         }
 
@@ -621,6 +656,53 @@ sb_policy_file(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
 }
 
 
+static bool
+sb_policy_file(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
+    const sb_policy_file_t *f, bool *odd)
+{
+    return sb_policy_plain(w, rule, f, odd)
+           && (*odd || sb_policy_archive(w, rule, f));
+}
+
+
+/* How far the file is to be looked into: what is behind a limit with which a rule
+ * denies it for certain is of no use.  `from`: the first rule that asks. */
+static void
+sb_policy_most(sb_policy_walk_t *w, sb_policy_file_t *f, size_t from)
+{
+    bool                          odd;
+    size_t                        i;
+    uint64_t                     *most;
+    const sb_policy_rule_t       *rule;
+    const sb_policy_condition_t  *c;
+
+    sb_inspect_most(f->most);
+
+    for (i = from; i < w->policy->n; i++) {
+        rule = &w->policy->rules[i];
+
+        if (!w->applies[i] || rule->effect == SB_PE_OBSERVE) {
+            continue;
+        }
+
+        c = sb_policy_bound(rule);
+
+        if ((rule->effect == SB_PE_DENY && c == NULL)
+            || (rule->of_file && !sb_policy_plain(w, rule, f, &odd)))
+        {
+            continue;
+        }
+
+        if (rule->effect == SB_PE_ALLOW || w->late || odd) {
+            return;
+        }
+
+        most = &f->most[c->kind - SB_PC_ARCHIVE_ENTRIES];
+        *most = c->values[0].low < *most ? c->values[0].low : *most;
+    }
+}
+
+
 /* --- verdicts --------------------------------------------------------------- */
 
 static const char *
@@ -641,19 +723,25 @@ sb_policy_denied(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
     v->line = rule->line;
     v->reason = reason;
     v->path = w->path;
-    v->limit = rule->limit && reason != w->odd;
+    v->limit = rule->limit && reason != w->odd && !w->unknown;
+    v->uninspected = w->unknown;
 }
+
+
+#define SB_POLICY_UNINSPECTED_REASON                                          \
+    "The archive could not be looked into, or not to its end, and nobody "    \
+    "knows what is in it."
 
 
 /* The rules for one file, or for an operation without one. */
 static void
-sb_policy_one(sb_policy_walk_t *w, const sb_policy_file_t *f)
+sb_policy_one(sb_policy_walk_t *w, sb_policy_file_t *f)
 {
     bool                     odd;
     size_t                   i;
     const char              *reason;
     sb_policy_verdict_t     *v = w->verdict;
-    const sb_policy_rule_t  *rule;
+    const sb_policy_rule_t  *rule, *held = NULL;
 
     for (i = 0; i < w->policy->n; i++) {
 
@@ -664,6 +752,8 @@ sb_policy_one(sb_policy_walk_t *w, const sb_policy_file_t *f)
         }
 
         odd = false;
+        w->unknown = false;
+        v->archive = NULL;
 
         if (rule->of_file
             && (f == NULL || !sb_policy_file(w, rule, f, &odd)))
@@ -671,7 +761,17 @@ sb_policy_one(sb_policy_walk_t *w, const sb_policy_file_t *f)
             continue;
         }
 
-        reason = odd ? w->odd : sb_policy_reason(rule);
+        if (w->pending) {
+            w->pending = false;
+            f->wanted = true;
+            v->pending = true;
+            sb_policy_most(w, f, i);
+            return;
+        }
+
+        reason = odd ? w->odd
+                 : w->unknown ? SB_POLICY_UNINSPECTED_REASON
+                 : sb_policy_reason(rule);
 
         if (rule->effect == SB_PE_OBSERVE) {
 
@@ -684,9 +784,19 @@ sb_policy_one(sb_policy_walk_t *w, const sb_policy_file_t *f)
             continue;
         }
 
+        if (rule->effect == SB_PE_DENY && w->unknown) {
+            /* denied, and perhaps by one that knows why */
+            held = held ? held : rule;
+            continue;
+        }
+
         if (rule->effect == SB_PE_DENY || odd) {
             sb_policy_denied(w, rule, reason);
             return;
+        }
+
+        if (held) {
+            break;
         }
 
         if (v->rule == NULL) {
@@ -696,6 +806,16 @@ sb_policy_one(sb_policy_walk_t *w, const sb_policy_file_t *f)
 
         return;
     }
+
+    if (held) {
+        w->unknown = true;
+        v->archive = f->facts;
+        sb_policy_denied(w, held, SB_POLICY_UNINSPECTED_REASON);
+        return;
+    }
+
+    w->unknown = false;
+    v->archive = NULL;
 
     if (w->early) {
         return;
@@ -920,7 +1040,8 @@ sb_policy_asks(const sb_policy_t *policy, const sb_op_t *op)
         for (k = 0; k < rule->n; k++) {
             c = &rule->conditions[k];
             asks |= c->kind == SB_PC_METADATA ? SB_POLICY_METADATA
-                    : c->kind == SB_PC_CONTENT ? SB_POLICY_CONTENT : 0;
+                    : c->kind == SB_PC_CONTENT ? SB_POLICY_CONTENT
+                    : c->kind >= SB_PC_OF_ARCHIVE ? SB_POLICY_ARCHIVE : 0;
 
             for (n = 0; c->kind == SB_PC_PATH && n < c->n; n++) {
                 asks |= c->values[n].pattern->mounts ? SB_POLICY_MOUNTS : 0;
@@ -933,72 +1054,4 @@ sb_policy_asks(const sb_policy_t *policy, const sb_op_t *op)
     }
 
     return all;
-}
-
-
-/* --- description ------------------------------------------------------------ */
-
-static sb_rc_t
-sb_policy_describe_rule(const sb_policy_rule_t *rule, sb_buf_t *out)
-{
-    sb_rc_t  rc;
-
-    static const char *const  effects[] = { "allow", "deny", "observe" };
-
-    rc = sb_buf_printf(out, "{\"effect\":\"%s\",\"line\":%u,\"name\":",
-                       effects[rule->effect], rule->line);
-
-    if (rc == SB_OK) {
-        rc = sb_json_write_str(out, sb_str(rule->name, strlen(rule->name)));
-    }
-
-    if (rc == SB_OK) {
-        rc = sb_buf_add_str(out, sb_lit(",\"text\":"));
-    }
-
-    if (rc == SB_OK) {
-        rc = sb_json_write_str(out, rule->source);
-    }
-
-    return rc == SB_OK ? sb_buf_add_c(out, '}') : rc;
-}
-
-
-sb_rc_t
-sb_policy_describe(const sb_policy_t *policy, sb_buf_t *out)
-{
-    size_t   i;
-    sb_rc_t  rc;
-
-    rc = sb_buf_add_str(out, sb_lit("{\"default\":"));
-
-    if (rc == SB_OK) {
-        rc = sb_policy_describe_rule(&policy->fallback, out);
-    }
-
-    if (rc == SB_OK) {
-        rc = sb_buf_add_str(out, sb_lit(",\"name\":"));
-    }
-
-    if (rc == SB_OK) {
-        rc = sb_json_write_str(out, sb_str(policy->name,
-                                           strlen(policy->name)));
-    }
-
-    if (rc == SB_OK) {
-        rc = sb_buf_add_str(out, sb_lit(",\"rules\":["));
-    }
-
-    for (i = 0; rc == SB_OK && i < policy->n; i++) {
-
-        if (i) {
-            rc = sb_buf_add_c(out, ',');
-        }
-
-        if (rc == SB_OK) {
-            rc = sb_policy_describe_rule(&policy->rules[i], out);
-        }
-    }
-
-    return rc == SB_OK ? sb_buf_add_str(out, sb_lit("]}")) : rc;
 }

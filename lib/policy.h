@@ -6,6 +6,7 @@
 #ifndef SB_POLICY_H_INCLUDED
 #define SB_POLICY_H_INCLUDED
 
+#include "inspect.h"
 #include "operation.h"
 
 #define SB_POLICY_TEXT_MAX     (256 * 1024)     /* bytes of a policy */
@@ -23,6 +24,14 @@ typedef struct {
     char      text[256];    /* "NAME:LINE:COLUMN: sentence" */
 } sb_policy_error_t;
 
+/* What is known of an archive. */
+typedef enum {
+    SB_POLICY_NO_ARCHIVE = 0,   /* it is none */
+    SB_POLICY_PENDING,          /* it may be one: nobody has asked yet */
+    SB_POLICY_INSPECTED,        /* facts */
+    SB_POLICY_UNINSPECTED       /* nobody can say */
+} sb_policy_archive_e;
+
 /* One path that an operation touches. */
 typedef struct {
     sb_str_t  path;         /* decoded, as execd will get it */
@@ -32,6 +41,10 @@ typedef struct {
     unsigned  found;        /* SB_SCAN_* of scan.h */
     bool      has_size;
     uint64_t  size;         /* bytes of the file to be written */
+    sb_policy_archive_e  archive;
+    const sb_inspect_t  *facts;
+    bool      wanted;       /* set by a verdict that waits for them, */
+    uint64_t  most[SB_IN_COUNTS];   /* ... with the bounds that are of use */
 } sb_policy_file_t;
 
 typedef struct {
@@ -65,7 +78,7 @@ typedef struct {
     uint32_t                 port;          /* 0: none */
     bool                     has_size;
     uint64_t                 size;          /* bytes of the request's files */
-    const sb_policy_file_t  *files;
+    sb_policy_file_t        *files;
     size_t                   nfiles;
     size_t                   files_total;   /* may be more than nfiles */
 } sb_policy_request_t;
@@ -84,6 +97,11 @@ typedef struct {
     sb_str_t              path;     /* which one; empty: none */
     bool                  limit;    /* refused by a size or a count */
     bool                  unread;   /* not all of the command could be read */
+    bool                  pending;  /* not decided: files that are `wanted` have
+                                       to be inspected first */
+    const sb_inspect_t   *archive;  /* of the path; facts that had to do with
+                                       it, or NULL */
+    bool                  uninspected;  /* ... which say too little */
     const char           *observed; /* first `observe` rule that would have
                                        denied; NULL: none */
     unsigned              observed_line;
@@ -99,7 +117,9 @@ sb_rc_t sb_policy_parse(sb_str_t text, const char *name, sb_policy_t **policy,
 void sb_policy_free(sb_policy_t *policy);
 
 /*
- * Judges a request: each of its paths, the strictest verdict stands.  Time is
+ * Judges a request: each of its paths, the strictest verdict stands.  What is
+ * denied whatever is in archives is denied at once; else the verdict may be
+ * pending.  Time is
  * bounded: what takes longer (patterns that backtrack) is denied.  The only
  * error is SB_NOMEM, for which the caller must refuse.
  */
@@ -123,6 +143,7 @@ bool sb_policy_reads(const sb_policy_t *policy, const sb_op_t *op);
 #define SB_POLICY_METADATA  0x01
 #define SB_POLICY_MOUNTS    0x02
 #define SB_POLICY_CONTENT   0x04    /* ... of its files */
+#define SB_POLICY_ARCHIVE   0x08    /* ... of those that are archives */
 unsigned sb_policy_asks(const sb_policy_t *policy, const sb_op_t *op);
 
 /* Appends the rules in force as a JSON object: name, rules with name, effect,

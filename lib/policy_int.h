@@ -26,10 +26,19 @@ typedef enum {
     SB_PC_PATH,             /* patterns */
     SB_PC_FILE_SIZE,        /* > N */
     SB_PC_MODE,             /* octal mask */
-    SB_PC_CONTENT           /* what was found in it */
+    SB_PC_CONTENT,          /* what was found in it */
+    /* ... that is an archive */
+    SB_PC_ARCHIVE,          /* what was found */
+    SB_PC_ARCHIVE_PATH,     /* patterns for names of members */
+    SB_PC_ARCHIVE_ENTRIES,  /* > N, in the order of sb_inspect_count_e */
+    SB_PC_ARCHIVE_SIZE,
+    SB_PC_ARCHIVE_FILE_SIZE,
+    SB_PC_ARCHIVE_RATIO,
+    SB_PC_ARCHIVE_DEPTH
 } sb_policy_cond_e;
 
-#define SB_PC_OF_FILE  SB_PC_PATH
+#define SB_PC_OF_FILE     SB_PC_PATH
+#define SB_PC_OF_ARCHIVE  SB_PC_ARCHIVE
 
 /* A gitignore pattern, cut into segments. */
 typedef struct {
@@ -53,6 +62,7 @@ typedef struct {
 typedef struct {
     sb_policy_cond_e    kind;
     bool                negated;
+    unsigned            index;      /* of an archive_path among all */
     size_t              n;
     sb_policy_value_t  *values;
 } sb_policy_condition_t;
@@ -75,6 +85,14 @@ typedef struct {
     sb_policy_condition_t  *conditions;
 } sb_policy_rule_t;
 
+/* Does a condition hold? */
+typedef enum {
+    SB_H_NO = 0,
+    SB_H_YES,
+    SB_H_UNKNOWN,           /* not known: holds for a refusal alone */
+    SB_H_NONE               /* the request has nothing to ask about */
+} sb_holds_e;
+
 struct sb_policy_s {
     char                 *name;
     char                 *text;
@@ -83,6 +101,14 @@ struct sb_policy_s {
     size_t                n, room;
     sb_policy_rule_t      fallback;     /* the default */
 };
+
+/* policy_archive.c.  Does a condition about an archive hold?  What is not found
+ * in one that was not read to its end may be in the rest. */
+sb_holds_e sb_policy_inspected(const sb_policy_condition_t *c,
+    const sb_policy_file_t *f);
+/* The one limit that a rule has for archives, if that is all that it asks of
+ * them; else NULL. */
+const sb_policy_condition_t *sb_policy_bound(const sb_policy_rule_t *rule);
 
 /* policy_path.c.  SB_ERROR: `why` is a static sentence. */
 sb_rc_t sb_pattern_parse(sb_pattern_t **pattern, sb_str_t text, bool nocase,

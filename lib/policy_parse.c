@@ -34,6 +34,8 @@ typedef struct {
     bool                 quoted;
     sb_buf_t             word;
     size_t               values;    /* of all conditions */
+    unsigned             names;     /* archive_path, */
+    size_t               patterns;  /* ... and bytes of their patterns */
 } sb_policy_parser_t;
 
 static const struct {
@@ -55,6 +57,13 @@ static const struct {
     { "file_size", SB_PC_FILE_SIZE },
     { "mode", SB_PC_MODE },
     { "content", SB_PC_CONTENT },
+    { "archive", SB_PC_ARCHIVE },
+    { "archive_path", SB_PC_ARCHIVE_PATH },
+    { "archive_entries", SB_PC_ARCHIVE_ENTRIES },
+    { "archive_size", SB_PC_ARCHIVE_SIZE },
+    { "archive_file_size", SB_PC_ARCHIVE_FILE_SIZE },
+    { "archive_ratio", SB_PC_ARCHIVE_RATIO },
+    { "archive_depth", SB_PC_ARCHIVE_DEPTH },
 };
 
 
@@ -298,6 +307,17 @@ sb_policy_copy(char **to, const char *from, size_t len)
 }
 
 
+/* Is it a condition with one limit; of bytes? */
+static bool
+sb_policy_limited(sb_policy_cond_e kind, bool *size)
+{
+    *size = kind == SB_PC_REQUEST_SIZE || kind == SB_PC_FILE_SIZE
+            || kind == SB_PC_ARCHIVE_SIZE || kind == SB_PC_ARCHIVE_FILE_SIZE;
+
+    return *size || kind == SB_PC_FILES || kind >= SB_PC_ARCHIVE_ENTRIES;
+}
+
+
 /* SB_SCAN_* of a word; 0: it is none. */
 static unsigned
 sb_policy_content(const char *text)
@@ -331,10 +351,19 @@ static sb_rc_t
 sb_policy_value(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
     const sb_policy_condition_t *c, sb_policy_value_t *v, bool nocase)
 {
+    bool         size;
     char         why[128];
     size_t       offset;
     sb_rc_t      rc;
     const char  *text = v->text.data, *p, *reason;
+
+    if (sb_policy_limited(c->kind, &size)) {
+        p = sb_policy_number(text, &v->low, size);
+
+        return p && *p == '\0' ? SB_OK
+               : sb_policy_fail(s, s->token, "\"%.64s\" is no %s", text,
+                                size ? "size such as 128m" : "number");
+    }
 
     switch (c->kind) {
 
@@ -390,19 +419,6 @@ sb_policy_value(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
 
         break;
 
-    case SB_PC_REQUEST_SIZE:
-    case SB_PC_FILES:
-    case SB_PC_FILE_SIZE:
-        p = sb_policy_number(text, &v->low, c->kind != SB_PC_FILES);
-
-        if (p == NULL || *p) {
-            return sb_policy_fail(s, s->token, "\"%.64s\" is no %s", text,
-                                  c->kind == SB_PC_FILES ? "number"
-                                  : "size such as 128m");
-        }
-
-        break;
-
     case SB_PC_MODE:
         for (p = text, v->low = 0; *p >= '0' && *p <= '7'; p++) {
             v->low = v->low * 8 + (uint64_t) (*p - '0');
@@ -426,11 +442,39 @@ sb_policy_value(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
 
         break;
 
+    case SB_PC_ARCHIVE:
+        v->low = sb_inspect_word(text);
+
+        if (v->low == 0) {
+            return sb_policy_fail(s, s->token, "archive is any, unsafe, climbs,"
+                                  " escapes, links, devices, set-id, encrypted,"
+                                  " broken, inconsistent, duplicates or "
+                                  "misnamed");
+        }
+
+        break;
+
     case SB_PC_PATH:
+    case SB_PC_ARCHIVE_PATH:
         rc = sb_pattern_parse(&v->pattern, v->text, nocase, &reason);
 
         if (rc == SB_ERROR) {
             return sb_policy_fail(s, s->token, "%s", reason);
+        }
+
+        if (rc == SB_OK && c->kind == SB_PC_ARCHIVE_PATH) {
+
+            if (v->pattern->mounts) {
+                return sb_policy_fail(s, s->token, "an archive has no mounts");
+            }
+
+            s->patterns += v->text.len + 8;
+
+            if (s->patterns > SB_IN_PATTERNS) {
+                return sb_policy_fail(s, s->token, "the patterns of all "
+                                      "archive_path are longer than %d bytes",
+                                      SB_IN_PATTERNS);
+            }
         }
 
         return rc;
@@ -469,7 +513,7 @@ static sb_rc_t
 sb_policy_values(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
     sb_policy_condition_t *c)
 {
-    bool                number, nocase = false;
+    bool                number, size, nocase = false;
     void               *p;
     char               *text;
     size_t              len, room = 0;
@@ -477,8 +521,7 @@ sb_policy_values(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
     sb_policy_token_e   token;
     sb_policy_value_t  *v;
 
-    number = c->kind == SB_PC_REQUEST_SIZE || c->kind == SB_PC_FILES
-             || c->kind == SB_PC_FILE_SIZE;
+    number = sb_policy_limited(c->kind, &size);
 
     rc = sb_policy_next(s, &token);
 
@@ -491,8 +534,17 @@ sb_policy_values(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
         rc = sb_policy_next(s, &token);
     }
 
-    if (rc == SB_OK && c->kind == SB_PC_PATH && token == SB_PT_WORD
-        && sb_policy_is(s, "nocase"))
+    if (c->kind == SB_PC_ARCHIVE_PATH) {
+        c->index = s->names++;
+
+        if (s->names > SB_IN_CONDITIONS) {
+            return sb_policy_fail(s, s->token, "the policy has more than %d "
+                                  "archive_path", SB_IN_CONDITIONS);
+        }
+    }
+
+    if (rc == SB_OK && token == SB_PT_WORD && sb_policy_is(s, "nocase")
+        && (c->kind == SB_PC_PATH || c->kind == SB_PC_ARCHIVE_PATH))
     {
         nocase = true;
         rc = sb_policy_next(s, &token);
@@ -597,7 +649,7 @@ sb_policy_end(sb_policy_parser_t *s)
 static sb_rc_t
 sb_policy_condition(sb_policy_parser_t *s, sb_policy_rule_t *rule)
 {
-    bool                    negated = false;
+    bool                    negated = false, size;
     void                   *p;
     size_t                  i;
     sb_rc_t                 rc;
@@ -634,7 +686,8 @@ sb_policy_condition(sb_policy_parser_t *s, sb_policy_rule_t *rule)
         return sb_policy_fail(s, s->token, "a condition is missing here: "
                               "operation, access, actor, role, sandbox, "
                               "metadata, path, command, image, port, "
-                              "file_size, request_size, files or mode");
+                              "file_size, request_size, files, mode, content, "
+                              "archive or archive_...");
     }
 
     p = realloc(rule->conditions,
@@ -651,8 +704,7 @@ sb_policy_condition(sb_policy_parser_t *s, sb_policy_rule_t *rule)
     c->negated = negated;
 
     rule->of_file |= c->kind >= SB_PC_OF_FILE;
-    rule->limit |= c->kind == SB_PC_FILE_SIZE || c->kind == SB_PC_REQUEST_SIZE
-                   || c->kind == SB_PC_FILES;
+    rule->limit |= sb_policy_limited(c->kind, &size);
 
     return sb_policy_values(s, rule, c);
 }

@@ -88,7 +88,8 @@ test_errors(void **state)
           "1" },
         { "deny a {\n  colour red;\n}", "p:2:3: a condition is missing here: "
           "operation, access, actor, role, sandbox, metadata, path, command, "
-          "image, port, file_size, request_size, files or mode" },
+          "image, port, file_size, request_size, files, mode, content, archive "
+          "or archive_..." },
         { "deny a {\n  operation file.wirte;\n}", "p:2:13: \"file.wirte\" "
           "matches no operation; their names stand in docs/operations.md" },
         { "deny a { access all; }", "p:1:17: access is \"read\" or "
