@@ -24,6 +24,7 @@ LDFLAGS_C = $(SAN) $(LDFLAGS)
 
 LIB_LIBS     = -lcrypto
 POLICY_LIBS  = -lpcre2-8
+INSPECT_LIBS = -larchive
 HELPER_LIBS  = -lsqlite3 -lcurl -lz -lpthread
 RUNTIME_LIBS = -lmicrohttpd -lwslay -lcurl -lutil -lpthread
 
@@ -35,8 +36,8 @@ module_src  = $(wildcard ngx_sandbox_module/*.c ngx_sandbox_module/*.h) config
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
-programs = $(B)/sandbox-helper $(B)/sandbox-history $(B)/sandbox-gateway \
-           $(B)/sandbox-runtime
+programs = $(B)/sandbox-helper $(B)/sandbox-history $(B)/sandbox-inspect \
+           $(B)/sandbox-gateway $(B)/sandbox-runtime
 
 .PHONY: all programs module console dev deps run test bench clean install unit fuzz FORCE
 
@@ -62,6 +63,9 @@ $(B)/sandbox-helper: $(B)/obj/helper/helper_main.o $(B)/libhelper.a $(B)/libsb.a
 
 $(B)/sandbox-history: $(B)/obj/helper/history_main.o $(B)/libhelper.a $(B)/libsb.a
 	$(CC) $(LDFLAGS_C) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
+
+$(B)/sandbox-inspect: $(B)/obj/helper/inspect_main.o $(B)/libhelper.a $(B)/libsb.a
+	$(CC) $(LDFLAGS_C) -o $@ $^ $(INSPECT_LIBS) $(LIB_LIBS)
 
 $(B)/sandbox-gateway: $(call obj,$(gateway_src)) $(B)/libsb.a
 	$(CC) $(LDFLAGS_C) -o $@ $^ -lssl $(POLICY_LIBS) $(LIB_LIBS)
@@ -187,13 +191,13 @@ $(B)/t/unit/test_alloc: private TSAN_FLAGS += -Wl,--wrap=malloc,--wrap=calloc,--
 
 $(B)/t/unit/test_%: t/unit/test_%.c $(wildcard t/unit/*.h) $(B)/t/libhelper.a $(B)/t/libsb.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_T) -o $@ $(filter-out %.h,$^) -lcmocka $(HELPER_LIBS) $(POLICY_LIBS) $(LIB_LIBS)
+	$(CC) $(CFLAGS_T) -o $@ $(filter-out %.h,$^) -lcmocka $(HELPER_LIBS) $(INSPECT_LIBS) $(POLICY_LIBS) $(LIB_LIBS)
 
 # A fuzz target defines LLVMFuzzerTestOneInput; t/fuzz/run_seeds.c feeds it
 # every file named on its command line, and for a while what it makes of them.
 $(B)/t/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/run_seeds.c $(B)/t/libhelper.a $(B)/t/libsb.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_T) -o $@ $^ $(HELPER_LIBS) $(POLICY_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
+	$(CC) $(CFLAGS_T) -o $@ $^ $(HELPER_LIBS) $(INSPECT_LIBS) $(POLICY_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
 
 # our JSON reader is held against one that nobody here wrote
 %/fuzz_json_yajl: FUZZ_LIBS = -lyajl
@@ -218,7 +222,7 @@ $(B)/fobj/%.o: %.c
 
 $(B)/libfuzzer/fuzz_%: $(B)/fobj/t/fuzz/fuzz_%.o $(patsubst %.c,$(B)/fobj/%.o,$(lib_src) $(helper_src))
 	@mkdir -p $(@D)
-	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(HELPER_LIBS) $(POLICY_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
+	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(HELPER_LIBS) $(INSPECT_LIBS) $(POLICY_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
 
 .SECONDARY: $(patsubst %.c,$(B)/fobj/%.o,$(fuzz_src))
 .PHONY: libfuzzer
@@ -240,6 +244,8 @@ $(S)/sandbox-helper: $(call tobj,helper/helper_main.c) $(B)/t/libhelper.a $(B)/t
 	$(CC) $(TSAN_FLAGS) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
 $(S)/sandbox-history: $(call tobj,helper/history_main.c) $(B)/t/libhelper.a $(B)/t/libsb.a
 	$(CC) $(TSAN_FLAGS) -o $@ $^ $(HELPER_LIBS) $(LIB_LIBS)
+$(S)/sandbox-inspect: $(call tobj,helper/inspect_main.c) $(B)/t/libhelper.a $(B)/t/libsb.a
+	$(CC) $(TSAN_FLAGS) -o $@ $^ $(INSPECT_LIBS) $(LIB_LIBS)
 $(S)/sandbox-gateway: $(call tobj,$(gateway_src)) $(B)/t/libsb.a
 	$(CC) $(TSAN_FLAGS) -o $@ $^ -lssl $(POLICY_LIBS) $(LIB_LIBS)
 $(S)/sandbox-runtime: $(call tobj,$(runtime_src)) $(B)/t/libsb.a
@@ -330,7 +336,7 @@ install: all
 	    "$(inst)/share/sandbox-gateway/console" \
 	    "$(inst)/share/doc/sandbox-gateway/docs"
 	install -m 755 $(B)/sandbox-gateway $(B)/sandbox-history "$(inst)/bin"
-	install -m 755 $(B)/sandbox-helper $(B)/sandbox-runtime \
+	install -m 755 $(B)/sandbox-helper $(B)/sandbox-inspect $(B)/sandbox-runtime \
 	    "$(inst)/lib/sandbox-gateway"
 	install -m 644 $(B)/ngx_http_sandbox_module.so "$(inst)/lib/sandbox-gateway"
 	rm -rf "$(inst)/share/sandbox-gateway/console/assets"

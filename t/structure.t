@@ -91,8 +91,9 @@ for my $header (sort keys %may) {
 # --- who is linked with what -------------------------------------------------------------
 
 my %libraries = (
-    'sandbox-helper'  => [ qw(c crypto curl sqlite3 z archive m pthread) ],
-    'sandbox-history' => [ qw(c crypto curl sqlite3 archive z m pthread) ],
+    'sandbox-helper'  => [ qw(c crypto curl sqlite3 z m pthread) ],
+    'sandbox-history' => [ qw(c crypto curl sqlite3 z m pthread) ],
+    'sandbox-inspect' => [ qw(c crypto archive m) ],
     'sandbox-gateway' => [ qw(c crypto ssl pcre2 m) ],
     'sandbox-runtime' => [ qw(c crypto curl microhttpd wslay util m pthread) ],
     'ngx_http_sandbox_module.so' => [ qw(c crypto pcre2 m) ],
