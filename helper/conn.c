@@ -16,6 +16,7 @@ conn_new(int fd, uint64_t id)
     if (c) {
         c->fd = fd;
         c->id = id;
+        c->passed = -1;
         c->out.max = CONN_OUT_MAX;
     }
 
@@ -27,6 +28,11 @@ void
 conn_free(conn_t *c)
 {
     close(c->fd);
+
+    if (c->passed != -1) {
+        close(c->passed);
+    }
+
     sb_buf_free(&c->out);
     free(c->in);
     free(c);
@@ -69,10 +75,46 @@ conn_room(conn_t *c, size_t n)
 }
 
 
+/* Descriptors that came along: the last one is kept. */
+static void
+conn_passed(conn_t *c, struct msghdr *m)
+{
+    int              fd;
+    size_t           i, n;
+    struct cmsghdr  *h;
+
+    for (h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+
+        n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        for (i = 0; i < n; i++) {
+            memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
+
+            if (c->passed != -1) {
+                close(c->passed);
+            }
+
+            c->passed = fd;
+        }
+    }
+}
+
+
 bool
 conn_read(conn_t *c)
 {
-    ssize_t  n;
+    ssize_t        n;
+    struct iovec   to;
+    struct msghdr  m;
+
+    union {
+        char            mem[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr  align;
+    } control;
 
     if (!conn_room(c, CONN_IN_MIN)) {
         return false;
@@ -83,12 +125,23 @@ conn_read(conn_t *c)
     }
 
     do {
-        n = recv(c->fd, c->in + c->in_len, c->in_cap - c->in_len,
-                 MSG_DONTWAIT);
+        to.iov_base = c->in + c->in_len;
+        to.iov_len = c->in_cap - c->in_len;
+        memset(&m, 0, sizeof(m));
+        m.msg_iov = &to;
+        m.msg_iovlen = 1;
+        m.msg_control = control.mem;
+        m.msg_controllen = sizeof(control.mem);
+
+        n = recvmsg(c->fd, &m, MSG_DONTWAIT|MSG_CMSG_CLOEXEC);
     } while (n == -1 && errno == EINTR);
 
     if (n == -1) {
         return errno == EAGAIN;
+    }
+
+    if (m.msg_controllen) {
+        conn_passed(c, &m);
     }
 
     c->in_len += (size_t) n;

@@ -27,6 +27,9 @@ struct conn_s {
     uint64_t          instance;
     bool              bulk;
     bool              cli;          /* ... of sandbox-history: errands only */
+    bool              inspects;     /* it asks about archives, and has said no
+                                       HELLO */
+    int               passed;       /* descriptor that came with a frame; -1 */
     bool              told;         /* what it holds, since it connected */
     bool              dead;         /* close it after this round */
     bool              writing;      /* registered for EPOLLOUT */
@@ -54,7 +57,8 @@ struct conn_s {
 conn_t *conn_new(int fd, uint64_t id);
 void conn_free(conn_t *c);
 
-/* Reads what is there, at most what fits.  False: the peer is gone. */
+/* Reads what is there, at most what fits; a descriptor that comes along replaces
+ * the one in `passed`.  False: the peer is gone. */
 bool conn_read(conn_t *c);
 /* Drops the handled bytes and gives memory back. */
 void conn_consume(conn_t *c);

@@ -11,6 +11,7 @@
 #include "id.h"
 #include "index.h"
 #include "inflight.h"
+#include "inspector.h"
 #include "journal.h"
 #include "log.h"
 #include "options.h"
@@ -46,6 +47,7 @@ typedef struct {
     apply_t       *apply;
     fetch_t       *fetch;
     before_t      *before;
+    inspector_t   *inspector;
     ask_t         *ask;
     console_t     *console;
     api_t          api;
@@ -366,6 +368,17 @@ helper_run(helper_t *h)
 
     h->server.before = h->before;
 
+    h->inspector = inspector_new(h->options.inspections,
+                                 h->options.inspect_seconds,
+                                 h->options.inspect_memory,
+                                 h->server.inspect_fd);
+
+    if (h->inspector == NULL || !inspector_start(h->inspector)) {
+        return helper_fail("cannot start a thread");
+    }
+
+    h->server.inspector = h->inspector;
+
     if (h->journal) {
         h->console = console_new(h->server.ask_fd);
 
@@ -419,6 +432,7 @@ helper_close(helper_t *h)
     ask_stop(h->ask);
     live_stop(h->api.live);
     before_stop(h->before);
+    inspector_stop(h->inspector);
 
     if (h->apply && !apply_stop(h->apply)) {
         log_line(LOG_WARN, "some records are in the journal only; they will "
@@ -482,6 +496,7 @@ main(int argc, char **argv)
 
     h.server.fetch_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
     h.server.before_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+    h.server.inspect_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
     h.server.flush_fd = h.options.full && !h.options.none
                         ? eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK) : -1;
 
@@ -492,7 +507,7 @@ main(int argc, char **argv)
 
     if (h.server.fetch_fd == -1 || h.server.full_fd == -1
         || h.server.errand_fd == -1 || h.server.locks_fd == -1
-        || h.server.before_fd == -1
+        || h.server.before_fd == -1 || h.server.inspect_fd == -1
         || h.server.ask_fd == -1 || !helper_signals(&h)) {
         return helper_fail(strerror(errno));
     }

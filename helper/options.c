@@ -3,6 +3,7 @@
 #include "ask.h"
 #include "before.h"
 #include "contents.h"
+#include "inspector.h"
 #include "locks.h"
 #include "number.h"
 
@@ -49,6 +50,9 @@ static const char  options_help[] =
     "                        sandboxes together (1073741824)\n"
     "  --fetches N           files that are read in sandboxes at once, before they\n"
     "                        are changed (16)\n"
+    "  --inspections N       archives that are looked into at once (2)\n"
+    "  --inspect-seconds N   processor time for each (20)\n"
+    "  --inspect-memory SIZE memory for each (512m)\n"
     "  --stop SECONDS        how long stopping may take; the rest stays in the\n"
     "                        journal for the next start (10)\n"
     "  --history-ttl TIME    operations are kept that long: 90s, 15m, 12h, 7d,\n"
@@ -80,7 +84,8 @@ enum {
     OPT_QUESTIONS, OPT_LIVE,
     OPT_QUESTION_THREADS, OPT_TTL,
     OPT_SIZE, OPT_TOTAL, OPT_KEEP, OPT_OVERFLOW, OPT_ON_DELETE, OPT_HOLD,
-    OPT_CLOCK, OPT_CONTENTS, OPT_FETCHES, OPT_EXEC,
+    OPT_CLOCK, OPT_CONTENTS, OPT_FETCHES, OPT_INSPECTIONS,
+    OPT_INSPECT_SECONDS, OPT_INSPECT_MEMORY, OPT_EXEC,
     OPT_READY, OPT_LOG, OPT_VERSION, OPT_HELP
 };
 
@@ -106,6 +111,9 @@ static const struct option  options_long[] = {
     { "lag", required_argument, NULL, OPT_LAG },
     { "contents", required_argument, NULL, OPT_CONTENTS },
     { "fetches", required_argument, NULL, OPT_FETCHES },
+    { "inspections", required_argument, NULL, OPT_INSPECTIONS },
+    { "inspect-seconds", required_argument, NULL, OPT_INSPECT_SECONDS },
+    { "inspect-memory", required_argument, NULL, OPT_INSPECT_MEMORY },
     { "stop", required_argument, NULL, OPT_STOP },
     { "history-ttl", required_argument, NULL, OPT_TTL },
     { "history-size", required_argument, NULL, OPT_SIZE },
@@ -488,6 +496,33 @@ options_one(options_t *o, int c, const char *v)
         o->fetches = (unsigned) n;
         break;
 
+    case OPT_INSPECTIONS:
+        if (!options_number(v, 10, INSPECTOR_LIMIT, &n) || n == 0) {
+            return options_bad("--inspections", v, "give a number of 1 to 64");
+        }
+
+        o->inspections = (unsigned) n;
+        break;
+
+    case OPT_INSPECT_SECONDS:
+        if (!options_number(v, 10, 3600, &n) || n == 0) {
+            return options_bad("--inspect-seconds", v, "give seconds, from 1 to "
+                               "3600");
+        }
+
+        o->inspect_seconds = (unsigned) n;
+        break;
+
+    case OPT_INSPECT_MEMORY:
+        if (!options_size(v, &o->inspect_memory)
+            || o->inspect_memory < ((uint64_t) 64 << 20))
+        {
+            return options_bad("--inspect-memory", v, "give a size such as "
+                               "512m, at least 64m");
+        }
+
+        break;
+
     case OPT_STOP:
         if (!options_number(v, 10, 3600, &n)) {
             return options_bad("--stop", v, "give seconds, at most 3600");
@@ -563,6 +598,9 @@ options_read(options_t *o, int argc, char **argv)
     o->locks = LOCKS_REQUESTS;
     o->leases = LOCKS_LEASES;
     o->fetches = BEFORE_FETCHES;
+    o->inspections = INSPECTOR_MAX;
+    o->inspect_seconds = INSPECTOR_SECONDS;
+    o->inspect_memory = INSPECTOR_MEMORY;
     o->questions = ASK_QUESTIONS;
     o->streams = ASK_STREAMS;
     o->question_threads = ASK_THREADS;

@@ -32,6 +32,9 @@ typedef struct {
     uint64_t     lag_us;
     uint64_t     contents;      /* bytes of contents of files */
     unsigned     fetches;       /* of files in sandboxes, at once */
+    unsigned     inspections;   /* of archives, at once */
+    unsigned     inspect_seconds;
+    uint64_t     inspect_memory;
     uint64_t     stop_us;
     bool         exec;
     size_t       locks;             /* operations and leases with keys */

@@ -18,7 +18,7 @@
 /* Tags of what is not a connection, in epoll data. */
 enum { SERVER_LISTEN = 0, SERVER_SIGNAL, SERVER_FETCH, SERVER_BEFORE,
        SERVER_FLUSH, SERVER_ASK, SERVER_FULL, SERVER_ERRAND, SERVER_LOCKS,
-       SERVER_TAGS };
+       SERVER_INSPECT, SERVER_TAGS };
 
 #define SERVER_EVENTS   64
 #define SERVER_TICK_MS  250
@@ -168,6 +168,10 @@ server_close(server_t *s, conn_t *c)
         inflight_closed(s->conf->inflight, c->inst, sb_now_us());
     }
 
+    if (c->inspects) {
+        inspector_cancel(s->conf->inspector, c->id);
+    }
+
     if (c->bulk) {
         ask_closed(s->conf->ask, c->id);
     }
@@ -311,6 +315,11 @@ server_round(server_t *s)
             server_before_read(s);
             continue;
 
+        case SERVER_INSPECT:
+            server_drain(s->conf->inspect_fd);
+            server_inspected(s);
+            continue;
+
         case SERVER_FLUSH:
             server_drain(s->conf->flush_fd);
             server_flushed(s);
@@ -444,6 +453,7 @@ server_run(const server_conf_t *conf)
          && server_add(&s, conf->signal_fd, SERVER_SIGNAL)
          && server_add(&s, conf->fetch_fd, SERVER_FETCH)
          && server_add(&s, conf->before_fd, SERVER_BEFORE)
+         && server_add(&s, conf->inspect_fd, SERVER_INSPECT)
          && server_add(&s, conf->ask_fd, SERVER_ASK)
          && server_add(&s, conf->full_fd, SERVER_FULL)
          && server_add(&s, conf->locks_fd, SERVER_LOCKS)

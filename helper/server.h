@@ -14,6 +14,7 @@
 #include "fetch.h"
 #include "full.h"
 #include "inflight.h"
+#include "inspector.h"
 #include "journal.h"
 #include "locks.h"
 #include "live.h"
@@ -41,6 +42,8 @@ typedef struct {
     fetch_t          *fetch;        /* or NULL */
     int               before_fd;    /* eventfd */
     before_t         *before;       /* NULL with mode none */
+    int               inspect_fd;   /* eventfd */
+    inspector_t      *inspector;
     journal_t        *journal;      /* NULL with mode none */
     inflight_t       *inflight;
     apply_t          *apply;        /* NULL with mode none */

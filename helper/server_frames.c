@@ -74,7 +74,7 @@ server_hello(server_t *s, conn_t *c, const sb_frame_t *f)
 
     c->instance = sb_field_u64(f, SB_T_INSTANCE, 0);
 
-    if (c->inst || c->instance == 0
+    if (c->inst || c->inspects || c->instance == 0
         || !sb_field_get(f, SB_T_ROLE, &role)
         || (!sb_eq(role, sb_lit("control")) && !sb_eq(role, sb_lit("bulk"))
             && !sb_eq(role, sb_lit("cli"))))
@@ -554,9 +554,10 @@ server_keep(server_t *s, conn_t *c, const sb_frame_t *f, const char *raw)
 void
 server_frames(server_t *s, conn_t *c)
 {
-    size_t      need;
-    sb_rc_t     rc;
-    sb_frame_t  f;
+    size_t       need;
+    sb_rc_t      rc;
+    sb_frame_t   f;
+    const char  *why;
 
     c->more = false;
 
@@ -592,6 +593,15 @@ server_frames(server_t *s, conn_t *c)
 
             } else {
                 server_fetch(s, c, &f);
+            }
+
+            break;
+
+        case SB_F_INSPECT:
+            why = server_inspect(s, c, &f, c->in + c->in_used);
+
+            if (why) {
+                server_protocol_error(c, why);
             }
 
             break;

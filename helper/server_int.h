@@ -90,6 +90,14 @@ void server_tales(server_t *s);
 /* Milliseconds until something is due, at most `most` (-1: without bound). */
 int server_locks_timeout(const server_t *s, int most);
 
+/* --- server_inspect.c ----------------------------------------------------- */
+
+/* An INSPECT, `raw` as it came; NULL, or what is wrong with it. */
+const char *server_inspect(server_t *s, conn_t *c, const sb_frame_t *f,
+    const char *raw);
+/* Tells who has asked what was found. */
+void server_inspected(server_t *s);
+
 /* --- server_before.c ----------------------------------------------------- */
 
 /* A FETCH of a file. */

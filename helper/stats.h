@@ -98,6 +98,17 @@
       "files that are being read in sandboxes for If-Match")                 \
     X(CHECKS_REFUSED, counter, "file_checks_refused_total",                  \
       "uploads refused because too many others were checked")                \
+    X(INSPECT_RUNNING, gauge, "inspections",                                 \
+      "archives that are being looked into")                                 \
+    X(INSPECT_LIMIT, gauge, "inspections_limit",                             \
+      "of them at once at most")                                             \
+    X(INSPECT_WAITING, gauge, "inspections_waiting",                         \
+      "archives that wait for that")                                         \
+    X(INSPECTED, counter, "inspections_total", "archives looked into")       \
+    X(INSPECT_FAILED, counter, "inspections_failed_total",                   \
+      "archives that could not be: the process died, or took too long")      \
+    X(INSPECT_REFUSED, counter, "inspections_refused_total",                 \
+      "archives not looked into because too many others waited")             \
     X(FILES_LOST, counter, "history_files_lost_total",                       \
       "history files that were set aside or vanished")                       \
     X(HISTORY_BYTES, gauge, "history_bytes",                                 \
