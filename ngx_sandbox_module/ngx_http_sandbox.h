@@ -204,6 +204,9 @@ typedef struct {
                                                    */
     size_t                        body_limit;
     ngx_msec_t                    timeout;
+    ngx_uint_t                    archives;     /* of one upload that are
+                                                   looked into */
+    ngx_msec_t                    archive_timeout;
     ngx_flag_t                    locks;
     ngx_msec_t                    lock_timeout;
     ngx_http_sandbox_limits_t    *limits;       /* NULL: off */
@@ -239,6 +242,7 @@ typedef struct ngx_http_sandbox_tunnel_s   ngx_http_sandbox_tunnel_t;
 typedef struct ngx_http_sandbox_pty_s      ngx_http_sandbox_pty_t;
 typedef struct ngx_http_sandbox_before_s   ngx_http_sandbox_before_t;
 typedef struct ngx_http_sandbox_lock_s     ngx_http_sandbox_lock_t;
+typedef struct ngx_http_sandbox_archive_s  ngx_http_sandbox_archive_t;
 typedef struct ngx_http_sandbox_precondition_s
                                            ngx_http_sandbox_precondition_t;
 
@@ -295,6 +299,8 @@ typedef struct {
     sb_policy_verdict_t          *verdict;      /* NULL: not judged */
     ngx_str_t                     known;        /* of the sandbox, for that */
     uint64_t                      known_changes;    /* of metadata, before */
+    ngx_http_sandbox_archive_t   *archive;      /* ... of files that may be
+                                                   archives; NULL: not asked */
 
     /* locks */
     ngx_str_t                     lock_keys;    /* X-Sandbox-Lock */

@@ -266,6 +266,7 @@ ngx_http_sandbox_upload_start(ngx_http_request_t *r,
     sb_rc_t                       rc;
     sb_str_t                      boundary;
     ngx_str_t                     type;
+    unsigned                      asks;
     ngx_uint_t                    i;
     ngx_list_part_t              *part;
     ngx_table_elt_t              *h;
@@ -313,8 +314,13 @@ ngx_http_sandbox_upload_start(ngx_http_request_t *r,
 
     ngx_memzero(&limits, sizeof(sb_multipart_limits_t));
     limits.no_digest = !lcf->digest;
-    limits.scan = lcf->policy
-                  && (sb_policy_asks(lcf->policy, ctx->op) & SB_POLICY_CONTENT);
+
+    if (lcf->policy) {
+        asks = sb_policy_asks(lcf->policy, ctx->op);
+
+        limits.scan = asks & SB_POLICY_CONTENT;
+        limits.sniff = asks & SB_POLICY_ARCHIVE;
+    }
 
     ctx->multipart = sb_multipart_new(boundary, &limits);
     if (ctx->multipart == NULL) {

@@ -14,7 +14,7 @@
 #include "ngx_http_sandbox.h"
 
 
-#define NGX_HTTP_SANDBOX_METRIC_LAYOUT   4
+#define NGX_HTTP_SANDBOX_METRIC_LAYOUT   5
 
 #define NGX_HTTP_SANDBOX_METRIC_OPS      192    /* more than there are */
 #define NGX_HTTP_SANDBOX_METRIC_CODES    32
@@ -95,6 +95,11 @@ typedef enum {
       "operations that an observe rule would have denied")                    \
     X(POLICY_UNREAD, "policy_unread_total",                                   \
       "commands that rules could not read to the end")                        \
+    X(ARCHIVES, "archives_total",                                             \
+      "archives in uploads that were looked into for the policy")             \
+    X(ARCHIVES_UNKNOWN, "archives_unknown_total",                             \
+      "archives of which nothing is known: the helper was away, or it took"   \
+      " too long")                                                            \
     X(SPOOL_REFUSED, "spool_refused_total",                                   \
       "uploads refused as sandbox_spool_limit was reached")                   \
     X(LOCKS_PASSED, "locks_passed_total",                                     \

@@ -8,6 +8,7 @@
 
 #include "ngx_http_sandbox_api.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "ngx_http_sandbox_archive.h"
 #include "ngx_http_sandbox_rate.h"
 #include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_secret.h"
@@ -24,6 +25,11 @@ static ngx_int_t ngx_http_sandbox_init_process(ngx_cycle_t *cycle);
 static void ngx_http_sandbox_exit_process(ngx_cycle_t *cycle);
 static char *ngx_http_sandbox_hosts(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+
+static ngx_conf_num_bounds_t  ngx_http_sandbox_archives_bounds = {
+    ngx_conf_check_num_bounds, 1, NGX_HTTP_SANDBOX_ARCHIVES
+};
 
 
 static ngx_conf_enum_t  ngx_http_sandbox_endpoints[] = {
@@ -307,6 +313,20 @@ static ngx_command_t  ngx_http_sandbox_commands[] = {
       0,
       NULL },
 
+    { ngx_string("sandbox_archives"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, archives),
+      &ngx_http_sandbox_archives_bounds },
+
+    { ngx_string("sandbox_archive_timeout"),
+      NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_sandbox_loc_conf_t, archive_timeout),
+      NULL },
+
     { ngx_string("sandbox_policy"),
       NGX_HTTP_SANDBOX_ANY|NGX_CONF_TAKE1,
       ngx_http_sandbox_conf_policy,
@@ -569,6 +589,8 @@ ngx_http_sandbox_create_loc_conf(ngx_conf_t *cf)
     lcf->hosts = NGX_CONF_UNSET_PTR;
     lcf->tokens = NGX_CONF_UNSET_PTR;
     lcf->policy = NGX_CONF_UNSET_PTR;
+    lcf->archives = NGX_CONF_UNSET_UINT;
+    lcf->archive_timeout = NGX_CONF_UNSET_MSEC;
     lcf->host_header = NGX_CONF_UNSET_UINT;
     lcf->ingress = NGX_CONF_UNSET_PTR;
     lcf->endpoints = NGX_CONF_UNSET_UINT;
@@ -615,6 +637,9 @@ ngx_http_sandbox_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->hosts, prev->hosts, NULL);
     ngx_conf_merge_ptr_value(conf->tokens, prev->tokens, NULL);
     ngx_conf_merge_ptr_value(conf->policy, prev->policy, NULL);
+    ngx_conf_merge_uint_value(conf->archives, prev->archives, 64);
+    ngx_conf_merge_msec_value(conf->archive_timeout, prev->archive_timeout,
+                              60000);
     ngx_conf_merge_uint_value(conf->host_header, prev->host_header,
                               NGX_HTTP_SANDBOX_HOST_AUTO);
     ngx_conf_merge_ptr_value(conf->ingress, prev->ingress,

@@ -9,6 +9,7 @@
  */
 
 
+#include "ngx_http_sandbox_archive.h"
 #include "ngx_http_sandbox_before.h"
 #include "ngx_http_sandbox_full.h"
 #include "ngx_http_sandbox_headers.h"
@@ -203,6 +204,7 @@ ngx_http_sandbox_detach(void *data)
     ngx_http_sandbox_precondition_forget(ctx);
     ngx_http_sandbox_known_forget(ctx);
     ngx_http_sandbox_known_changed(ctx->request, ctx);
+    ngx_http_sandbox_archive_forget(ctx);
 }
 
 

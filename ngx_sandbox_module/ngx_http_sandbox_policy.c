@@ -5,6 +5,7 @@
  */
 
 
+#include "ngx_http_sandbox_archive.h"
 #include "ngx_http_sandbox_known.h"
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_policy.h"
@@ -114,12 +115,16 @@ ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
         return NGX_OK;
     }
 
+    if (ctx->archive && ngx_http_sandbox_archive_waits(ctx)) {
+        return NGX_AGAIN;
+    }
+
     if (sb_op_index(ctx->op) == SB_OP_SANDBOX_CREATE) {
         ngx_http_sandbox_known_making(r, ctx);
     }
 
     asks = ctx->route.sandbox.len ? sb_policy_asks(lcf->policy, ctx->op) : 0;
-    asks &= ~SB_POLICY_CONTENT;
+    asks &= SB_POLICY_METADATA|SB_POLICY_MOUNTS;
 
     if (asks) {
         rc = ngx_http_sandbox_known_find(r, ctx, asks);
@@ -137,8 +142,13 @@ ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
 
     rc = ngx_http_sandbox_policy_verdict(r, ctx, lcf, 0);
 
+    if (rc == NGX_DECLINED) {
+        /* an archive of which nothing can be known */
+        rc = ngx_http_sandbox_policy_verdict(r, ctx, lcf, 0);
+    }
+
     if (rc != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return rc == NGX_AGAIN ? NGX_AGAIN : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ctx->policed = 1;
@@ -227,6 +237,7 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
 {
     size_t                pairs;
     sb_rc_t               rc;
+    ngx_int_t             next;
     sb_policy_file_t     *files;
     sb_policy_pair_t     *metadata;
     sb_policy_known_t     known;
@@ -252,6 +263,7 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
         p.role.len = ngx_strlen(p.role.data);
     }
 
+    next = NGX_OK;
     files = NULL;
     metadata = NULL;
     p.files_total = ngx_http_sandbox_policy_room(ctx);
@@ -263,7 +275,14 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
             return NGX_ERROR;
         }
 
+        ngx_memzero(files, p.files_total * sizeof(sb_policy_file_t));
         ngx_http_sandbox_policy_files(ctx, &p, files);
+
+        if (ctx->multipart && !early
+            && (sb_policy_asks(lcf->policy, ctx->op) & SB_POLICY_ARCHIVE))
+        {
+            ngx_http_sandbox_archive_facts(ctx, files, p.nfiles);
+        }
     }
 
     ngx_memzero(&known, sizeof(sb_policy_known_t));
@@ -319,13 +338,19 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
                    : sb_policy_check(lcf->policy, &p, ctx->verdict);
     }
 
+    if (rc == SB_OK && !early && ctx->verdict->pending
+        && ctx->verdict->decision != SB_POLICY_DENY)
+    {
+        next = ngx_http_sandbox_archive_ask(r, ctx, lcf, p.files, p.nfiles);
+    }
+
     sb_policy_known_free(&known);
     ngx_free(metadata);
     ngx_free(files);
 
-    if (rc != SB_OK) {
+    if (rc != SB_OK || next != NGX_OK) {
         ctx->verdict = NULL;
-        return NGX_ERROR;
+        return rc == SB_OK ? next : NGX_ERROR;
     }
 
     return NGX_OK;
@@ -462,6 +487,10 @@ ngx_http_sandbox_policy_details(ngx_http_request_t *r,
                                               sb_utf8_cut(v->path,
                                               NGX_HTTP_SANDBOX_POLICY_PATH)));
         }
+    }
+
+    if (rc == SB_OK) {
+        rc = ngx_http_sandbox_archive_details(&b, v);
     }
 
     if (rc == SB_OK) {

@@ -14,6 +14,7 @@ use File::Basename qw(dirname);
 use FindBin;
 use lib "$FindBin::Bin/lib";
 
+use ArchiveMaker qw(zip);
 use SandboxTest;
 use Test::More;
 use Time::HiRes qw(sleep);
@@ -71,7 +72,8 @@ SandboxTest::write_file("$etc/empty", '');
 SandboxTest::write_file("$etc/words", "two words\n");
 SandboxTest::write_file("$etc/policy", "default allow;\n");
 SandboxTest::write_file("$etc/policy-$_",
-    "deny level-$_ { command \"^level \"; } default allow;\n") for 1 .. 3;
+    "deny level-$_ { command \"^level \"; } deny packed { archive unsafe; } default allow;\n")
+    for 1 .. 3;
 SandboxTest::write_file("$etc/no-tokens", "admin nothing\n");
 
 my $VALUE = [ [ 'NAME $nothing_of_the_kind;', qr/unknown "nothing_of_the_kind"/ ] ];
@@ -152,6 +154,12 @@ my %row = (
     sandbox_tokens => { skip_good => 1, effect => 'auth.t', bad => [
         [ "NAME $etc/no-tokens;", qr/line 1 of/ ],
         [ "NAME $etc/not-there;", qr/cannot be read/ ] ] },
+    sandbox_archives => { good => '7', effect => 'archive.t', bad => [
+        [ 'NAME 0;', qr/must be between 1 and 1024/ ],
+        [ 'NAME 1025;', qr/must be between 1 and 1024/ ],
+        [ 'NAME x;', qr/invalid number/ ] ] },
+    sandbox_archive_timeout => { good => '7s', effect => 'archive.t', bad => [
+        [ 'NAME soon;', qr/invalid value/ ] ] },
     sandbox_policy => { good => "$etc/policy", effect => 'policy.t', bad => [
         [ "NAME $etc/words;", qr/sandbox_policy: \S+words:1:1: allow, deny/ ],
         [ "NAME $etc/not-there;", qr/cannot be read/ ],
@@ -320,6 +328,8 @@ my %set = (
     sandbox_endpoint_allow => [ '127.0.0.0/8', '10.0.0.0/8', '127.0.0.0/8' ],
     sandbox_trusted_peer => [ '10.0.0.0/8', '127.0.0.1', '10.0.0.0/8 ::1' ],
     sandbox_policy => [ map { "$etc/policy-$_" } 1 .. 3 ],
+    sandbox_archives => [ 1, 2, 3 ],
+    sandbox_archive_timeout => [ '20s', '1ms', '20s' ],
     sandbox_record => [ 'file.stat off', 'file.stat best_effort', 'file.stat off' ],
     sandbox_capture_limit => [ 1, 2, 0 ],
     sandbox_digest => [ 'off', 'on', 'off' ],
@@ -461,6 +471,21 @@ my %field = (sandbox_actor_type => 'actor_type', sandbox_actor_id => 'actor_id',
              sandbox_correlation_id => 'correlation_id',
              sandbox_parent_operation_id => 'parent');
 
+# Details of the refusal of an upload of archives, each with one member.
+
+sub packed_in {
+    my ($p, @data) = @_;
+
+    my $r = ask($p, POST => '/proxy/44772/files/upload',
+        headers => [ 'Content-Type: multipart/form-data; boundary=B' ],
+        body => SandboxTest::upload_body(map {
+            ("/w/$_.zip", zip([ { name => 'f', data => $data[$_], deflate => 1 } ]))
+        } 0 .. $#data));
+
+    return $r->status == 200 ? {} : $r->json->{details};
+}
+
+
 my %inherits = (
 
     sandbox => sub {
@@ -521,6 +546,26 @@ my %inherits = (
                         body => '{"command":"level x"}');
             is($r->status, 403, "$p->{level}: denied");
             is($r->json->{details}{rule}, "level-$p->{n}", 'by its own rule');
+        }
+    },
+
+    sandbox_archives => sub {
+        for my $p (@places) {
+            my $in = packed_in($p, map { '' } 1 .. $p->{n} + 1);
+            is($in->{rule}, 'packed', "$p->{level}: one too many");
+            like($in->{archive}{why}, $p->{n} == 2
+                 ? qr/sandbox_archive/ : qr/more archives than sandbox_archives/,
+                 'is not looked into');
+            is(packed_in($p, map { '' } 1 .. $p->{n})->{rule}, undef,
+               "$p->{n} are") if $p->{n} != 2;
+        }
+    },
+
+    sandbox_archive_timeout => sub {
+        my @want = (undef, 'packed', undef);
+        for my $p (@places) {
+            is(packed_in($p, "\0" x (60 << 20))->{rule}, $want[$p->{n} - 1],
+               "$p->{level}: its time");
         }
     },
 
