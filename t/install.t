@@ -41,6 +41,7 @@ my %has = map { $_ => 1 } @files;
 
 ok($has{$_}, "$_ is there") for
     qw(bin/sandbox-gateway bin/sandbox-history lib/sandbox-gateway/sandbox-helper
+       lib/sandbox-gateway/sandbox-inspect
        lib/sandbox-gateway/sandbox-runtime
        lib/sandbox-gateway/ngx_http_sandbox_module.so
        share/sandbox-gateway/console/index.html),
@@ -50,6 +51,7 @@ ok($has{$_}, "$_ is there") for
 
 is_deeply([ grep { -x "$prefix/$_" } @files ],
           [ qw(bin/sandbox-gateway bin/sandbox-history lib/sandbox-gateway/sandbox-helper
+               lib/sandbox-gateway/sandbox-inspect
                lib/sandbox-gateway/sandbox-runtime) ], 'only programs can be run');
 is_deeply([ grep { (stat "$prefix/$_")[2] & 022 } @files ], [],
           'nobody else can write any of it');
