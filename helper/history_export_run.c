@@ -45,7 +45,8 @@ history_export_print(history_out_t *out)
     bool  ok;
 
     ok = out->rc == SB_OK
-         && fwrite(out->buf.data, 1, out->buf.len, stdout) == out->buf.len;
+         && (out->buf.len == 0
+             || fwrite(out->buf.data, 1, out->buf.len, stdout) == out->buf.len);
     sb_buf_free(&out->buf);
 
     return ok;

@@ -114,8 +114,11 @@ remote_read(remote_t *r, size_t *used, sb_frame_t *f)
     sb_rc_t   rc;
     ssize_t   n;
 
-    memmove(r->in, r->in + *used, r->len - *used);
-    r->len -= *used;
+    if (*used) {
+        memmove(r->in, r->in + *used, r->len - *used);
+        r->len -= *used;
+    }
+
     *used = 0;
 
     for ( ;; ) {

@@ -255,11 +255,19 @@ $up->mark;
 my $body = h2_get($user, 'upgrade: websocket', "sec-websocket-key: $good",
                   'sec-websocket-version: 13', lc((split /:/, $t->credential)[0])
                   . ':' . (split /:/, $t->credential)[1]);
-like($body, qr/"GATEWAY_UNSUPPORTED"/, 'HTTP/2: refused');
-is(scalar $up->requests, 0, 'before upstream is touched');
-my ($id) = $body =~ /"operation_id":"([^"]+)"/;
-$e = $t->record($id);
-is("$e->{operation_type} $e->{wire}{http_status}", 'proxy.ws 501', 'on record');
+is(scalar $up->requests, 0, 'HTTP/2: upstream is not touched');
+
+if ($body =~ /^<html>.*400 Bad Request/s) {
+    # later ones of nginx know by themselves that HTTP/2 has no Upgrade header
+    pass('nginx refuses it');
+
+} else {
+    like($body, qr/"GATEWAY_UNSUPPORTED"/, 'refused');
+    my ($id) = $body =~ /"operation_id":"([^"]+)"/;
+    $e = $t->record($id);
+    is("$e->{operation_type} $e->{wire}{http_status}", 'proxy.ws 501', 'on record');
+}
+
 like(h2_get($user, lc((split /:/, $t->credential)[0]) . ':'
             . (split /:/, $t->credential)[1]), qr/"target"/, 'what is none passes');
 
