@@ -606,6 +606,8 @@ uint64_t ngx_http_sandbox_helper_send(u_char *frame, size_t len,
 /* Sends off what is queued: the helper is to know an operation before it is
  * asked something about it on the other connection. */
 void ngx_http_sandbox_helper_push(void);
+/* The same at the end of this event, with all that is queued until then. */
+void ngx_http_sandbox_helper_flush(void);
 /* Is there a helper at all? */
 ngx_uint_t ngx_http_sandbox_helper_active(void);
 /* A worker that exits waits (a bounded time) until what is queued, and the

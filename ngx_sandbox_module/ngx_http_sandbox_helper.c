@@ -299,7 +299,7 @@ ngx_http_sandbox_helper_send(u_char *frame, size_t len, ngx_uint_t reserve)
     if (helper.control.ready) {
 
         if (frame[5] & SB_FF_STRICT) {
-            ngx_post_event(&helper.flush, &ngx_posted_events);
+            ngx_http_sandbox_helper_flush();
 
         } else if (!helper.later.timer_set) {
             /* goes with the next that somebody waits for, or then */
@@ -316,6 +316,15 @@ void
 ngx_http_sandbox_helper_push(void)
 {
     ngx_http_sandbox_flush_handler(&helper.flush);
+}
+
+
+void
+ngx_http_sandbox_helper_flush(void)
+{
+    if (helper.control.ready) {
+        ngx_post_event(&helper.flush, &ngx_posted_events);
+    }
 }
 
 

@@ -106,6 +106,9 @@ ngx_http_sandbox_lock_end(ngx_http_sandbox_lock_t *l, ngx_uint_t begun)
 
     ngx_queue_remove(&l->queue);
 
+    /* others may wait: what frees it is not to wait for company */
+    ngx_http_sandbox_helper_flush();
+
     if (begun) {
         return;
     }
