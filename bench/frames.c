@@ -148,18 +148,21 @@ put_text(sb_frame_writer_t *w, uint16_t tag, const char *s)
 }
 
 
-/* Writes and reads once what can be; waits up to ms for either. */
+/* Writes and reads once what can be; waits up to so many microseconds for
+ * either. */
 static void
-turn(peer_t *p, int ms)
+turn_us(peer_t *p, uint64_t us)
 {
-    ssize_t        n;
-    struct pollfd  pfd = { p->fd, POLLIN, 0 };
+    ssize_t          n;
+    struct pollfd    pfd = { p->fd, POLLIN, 0 };
+    struct timespec  t = { (time_t) (us / 1000000),
+                           (long) (us % 1000000) * 1000 };
 
     if (p->out_len) {
         pfd.events |= POLLOUT;
     }
 
-    if (poll(&pfd, 1, ms) == -1) {
+    if (ppoll(&pfd, 1, &t, NULL) == -1) {
         if (errno == EINTR) {
             return;
         }
@@ -192,6 +195,13 @@ turn(peer_t *p, int ms)
             p->in_len += (size_t) n;
         }
     }
+}
+
+
+static void
+turn(peer_t *p, unsigned ms)
+{
+    turn_us(p, (uint64_t) ms * 1000);
 }
 
 
@@ -430,7 +440,7 @@ run_write(peer_t *p, char **a)
             due = begun + i * 1000000 / rate;
 
             while ((seen = now_us()) < due && !ended) {
-                turn(p, (int) ((due - seen) / 1000));
+                turn_us(p, due - seen);
                 done = acked(p, done);
             }
         }
@@ -474,7 +484,7 @@ run_begin(peer_t *p, char **a)
         due = begun + i * 1000000 / rate;
 
         while ((now = now_us()) < due) {
-            turn(p, (int) ((due - now) / 1000));
+            turn_us(p, due - now);
             done = acked(p, done);
         }
 
