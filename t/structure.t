@@ -188,6 +188,13 @@ is_deeply([ grep { m{^t/.*\.t$} && !m{^t/(?:interop/|console/)?[^/]+\.t$} }
 is_deeply([ grep { m{^t/.*\.t$} && $text{$_} !~ /done_testing|plan/ } @files ],
           [], 'and says when it is done');
 
+# docs/contracts.md: tests name the cases that they hold.
+
+my $tests = join '', @text{ grep { m{^(?:t|html/test)/.*\.(?:t|c|p[lm]|mjs|ts|py)$}
+                                   && $_ ne 't/structure.t' } @files };
+is_deeply([ grep { $tests !~ /(?<![A-Za-z0-9])$_(?!\d)/ } map { sprintf 'C%03d', $_ } 1 .. 162 ], [],
+          'every field case is a test that is named after it');
+
 done_testing;
 
 
