@@ -11,6 +11,7 @@ typedef struct {
     uint64_t   *cursors;
     size_t      n;
     size_t      alloc;
+    size_t      named;          /* of them may be met again */
 } move_list_t;
 
 #define MOVE_COLUMNS                                                         \
@@ -121,7 +122,7 @@ move_exec(sqlite3 *db, const char *sql, const uint8_t id[16],
 static int
 move_list_add(move_list_t *l, const char *text, uint64_t cursor)
 {
-    size_t     n;
+    size_t     n, i;
     uint64_t  *cursors;
     uint8_t  (*ids)[16];
 
@@ -144,11 +145,19 @@ move_list_add(move_list_t *l, const char *text, uint64_t cursor)
         l->alloc = n;
     }
 
-    if (text && sb_uuid_parse(l->ids[l->n], sb_str(text, strlen(text)))
-                == SB_OK)
+    if (text == NULL
+        || sb_uuid_parse(l->ids[l->n], sb_str(text, strlen(text))) != SB_OK)
     {
-        l->cursors[l->n++] = cursor;
+        return SQLITE_OK;
     }
+
+    for (i = 0; i < l->named; i++) {
+        if (memcmp(l->ids[i], l->ids[l->n], 16) == 0) {
+            return SQLITE_OK;
+        }
+    }
+
+    l->cursors[l->n++] = cursor;
 
     return SQLITE_OK;
 }
@@ -171,10 +180,12 @@ move_list(store_db_t *gateway, const move_t *m, move_list_t *l)
         return rc;
     }
 
-    /* one round for what is held, and one for each further event */
+    /* one round for each further event, and one for what is held, which may
+     * be one of them */
 
     for (i = 0; i <= m->nevents && rc == SQLITE_OK; i++) {
 
+        l->named = l->n;
         (void) sqlite3_clear_bindings(st);
 
         if (i == m->nevents) {
