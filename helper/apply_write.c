@@ -436,7 +436,10 @@ apply_force_visit(void *entry, void *data)
                                                     : SCHEMA_GATEWAY,
                    false, &rc);
     if (db == NULL || db->fresh) {
-        op->row.pending = false;
+        /* gone with its file, or it cannot be opened now */
+        op->row.pending = db == NULL && rc != SQLITE_NOTFOUND;
+        op->row.loaded = false;
+        f->n += op->row.pending;
         return;
     }
 
