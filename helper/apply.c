@@ -43,6 +43,7 @@ apply_new(store_t *store, fetch_t *fetch, int journal_dirfd, uint64_t from)
     a->dirfd = journal_dirfd;
     a->lag_us = APPLY_LAG_US;
     a->stop_us = APPLY_STOP_US;
+    a->aside_most = APPLY_ASIDE;
     a->applied = from;
     a->stored = from;
     a->agroups = 16;
@@ -64,6 +65,13 @@ apply_bounds(apply_t *a, uint64_t lag_us, uint64_t stop_us)
 {
     a->lag_us = lag_us;
     a->stop_us = stop_us;
+}
+
+
+void
+apply_set_aside(apply_t *a, size_t records)
+{
+    a->aside_most = records;
 }
 
 
@@ -193,6 +201,33 @@ apply_batch_reset(apply_t *a)
 }
 
 
+/* The batch comes again: no operation of it is over yet, and what was news is
+ * news once more. */
+static void
+apply_batch_undo(apply_t *a)
+{
+    size_t         i;
+    apply_op_t    *op;
+    apply_item_t  *item;
+
+    while ((op = a->over) != NULL) {
+        a->over = op->next_over;
+        op->over = false;
+    }
+
+    for (i = 0; i < a->nitems; i++) {
+        item = &a->items[i];
+
+        if (item->op == NULL && item->box) {
+            free(item->box->state);
+            item->box->state = NULL;
+            free(item->box->written_name);
+            item->box->written_name = NULL;
+        }
+    }
+}
+
+
 static void
 apply_note(apply_t *a, uint64_t cursor)
 {
@@ -264,6 +299,10 @@ apply_batch(apply_t *a)
     } else {
         apply_make_files(a);
         ok = apply_write_groups(a);
+    }
+
+    if (!ok) {
+        apply_batch_undo(a);
     }
 
     apply_batch_reset(a);

@@ -18,6 +18,7 @@
 #define APPLY_LAG_US      5000000u  /* defaults of apply_bounds() */
 #define APPLY_STOP_US     10000000u
 #define APPLY_SEEN     16384        /* sandboxes remembered */
+#define APPLY_ASIDE    262144       /* default of apply_set_aside() */
 
 typedef struct apply_s  apply_t;
 
@@ -35,6 +36,10 @@ void apply_free(apply_t *a);
  * in the journal.
  */
 void apply_bounds(apply_t *a, uint64_t lag_us, uint64_t stop_us);
+
+/* Records that may wait for files which cannot be written, until everything has
+ * to wait with them. */
+void apply_set_aside(apply_t *a, size_t records);
 
 /* Limits are kept between the batches.  Its hooks `busy` and `removed` are
  * apply_busy() and apply_removed(), with `a` as their data. */

@@ -15,10 +15,6 @@ typedef struct apply_box_s    apply_box_t;
 typedef struct apply_group_s  apply_group_t;
 
 #define APPLY_BUF    (JOURNAL_RECORD_MAX + 2 * 1024 * 1024)
-/* Records that may wait for files which cannot be written, until everything
- * has to wait with them. */
-#define APPLY_ASIDE  262144
-
 /* Where a record stands that waits. */
 typedef struct {
     uint64_t        cursor;
@@ -72,6 +68,7 @@ struct apply_op_s {
     uint64_t        pending_us;     /* since when its frames wait */
     bool            deletes;        /* is a sandbox.delete */
     bool            over;           /* forget it after this batch */
+    bool            stray;          /* its beginning is not in reach */
     bool            missed;         /* is to be applied behind the cursor of
                                        its file */
     apply_op_t     *next_over;
@@ -137,6 +134,7 @@ struct apply_s {
     uint64_t          gateway_applied;  /* its cursor when it was open last */
     bool              recover;      /* apply_recover() is still to be done */
     size_t            naside;
+    size_t            aside_most;
     off_t             at_offset;    /* of the record being routed */
     uint32_t          at_size;
     bool              busy;

@@ -223,10 +223,12 @@ apply_op_record(apply_t *a, const journal_record_t *r)
         op->deletes = sb_eq(apply_field(f, SB_T_TYPE),
                             sb_lit("sandbox.delete"));
 
-        if (f->type != SB_F_BEGIN && f->type != SB_F_END) {
-            /* its beginning is not in reach: nothing to remember */
-            apply_op_over(a, op);
-        }
+        op->stray = f->type != SB_F_BEGIN && f->type != SB_F_END;
+    }
+
+    if (op->stray) {
+        /* nothing to remember */
+        apply_op_over(a, op);
     }
 
     switch (f->type) {

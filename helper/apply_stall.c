@@ -89,7 +89,7 @@ apply_stall(apply_t *a, apply_group_t *g, size_t from, int rc)
     box = apply_stall_box(a, g);
     n = g->n - from;
 
-    if (a->naside + n > APPLY_ASIDE) {
+    if (a->naside + n > a->aside_most) {
         return false;
     }
 

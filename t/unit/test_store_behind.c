@@ -9,9 +9,11 @@
 
 #include "store_place.h"
 
+#include "apply_int.h"
 #include "id.h"
 #include "stats.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 
@@ -382,6 +384,146 @@ test_locked_gateway_and_killed(void **state)
 }
 
 
+/* What is held in _gateway, and has more that waits for it, moves once. */
+static void
+test_held_with_more_aside(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    begin(3, "command.execute", "s3", 1);
+    put();
+    go();
+    is("_gateway", "select count(*) from gateway_held", "1");
+
+    db = hold("_gateway");
+    facts(3);
+    tf_str(&f, SB_T_REQUEST, "{\"a\":1}");
+    put();
+    assert_false(apply_all(p.apply));
+    output(3, 0, "b\n", 2, 2);
+    assert_false(apply_all(p.apply));
+
+    let_go(db);
+    end(3, "succeeded", 200, 9);
+    put();
+    whole(4, "file.list", "s3", "succeeded", 200);
+    (void) apply_all(p.apply);
+    go();
+
+    is_op("s3", 3, "succeeded b\n");
+    is("s3", "select count(*) || ' ' || max(seq) from gateway_records", "2 2");
+    is("s3", "select request_json from history_events limit 1", "{\"a\":1}");
+    is("_gateway", "select count(*) from gateway_held", "0");
+    assert_int_equal(stats_get(STATS_STALLED), 0);
+}
+
+
+/* More waits for a locked file than may: all wait, and when it goes on nothing
+ * of anybody is missing. */
+static void
+test_no_room_to_wait(void **state)
+{
+    unsigned  i;
+    sqlite3  *db;
+
+    (void) state;
+
+    seen("s1");
+    seen("s2");
+    begin(1, "command.execute", "s1", 1);
+    put();
+    begin(2, "command.execute", "s2", 1);
+    put();
+    whole(3, "file.list", "s2", "succeeded", 200);
+    go();
+
+    apply_set_aside(p.apply, 2);
+    db = hold("s1");
+    whole(4, "file.list", "s1", "succeeded", 200);
+    assert_false(apply_all(p.apply));
+    assert_int_equal(stats_get(STATS_STALLED_RECORDS), 2);
+
+    /* one batch, and there is no room for what stands first in it */
+    end(1, "succeeded", 200, 9);
+    put();
+    output(2, 0, "two\n", 4, 2);
+    end(2, "succeeded", 200, 9);
+    put();
+    tf_begin(&f, SB_F_SEEN, 0, ++p.seq, 0, 0);
+    tf_str(&f, SB_T_SANDBOX, "s2");
+    tf_str(&f, SB_T_STATE, "Paused");
+    put();
+
+    for (i = 0; i < 3; i++) {
+        assert_false(apply_all(p.apply));
+    }
+
+    is_op("s2", 2, "started ");
+
+    let_go(db);
+    (void) apply_all(p.apply);
+    go();
+
+    is_op("s1", 1, "succeeded ");
+    is_op("s2", 2, "succeeded two\n");
+    is("s1", "select count(*) || ' ' || max(seq) from gateway_records", "2 2");
+    is("s2", "select count(*) || ' ' || max(seq) from gateway_records", "2 2");
+    is("s2", "select value from gateway_state where key = 'state'", "Paused");
+    assert_int_equal(stats_get(STATS_STALLED), 0);
+    assert_int_equal(stats_get(STATS_STALLED_RECORDS), 0);
+}
+
+
+/* A poll that takes long has its row when the file can be opened again. */
+static void
+test_poll_without_descriptors(void **state)
+{
+    unsigned       i;
+    struct rlimit  none, was;
+
+    (void) state;
+
+    stop();
+    start(1);
+    seen("s1");
+    whole(1, "file.list", "s1", "succeeded", 200);
+    poll_once(2, "sandbox.get", "s1", "succeeded");
+    tf_begin(&f, SB_F_BEGIN, SB_FF_FOLD, ++p.seq, 3, 3);
+    tf_str(&f, SB_T_TYPE, "sandbox.get");
+    tf_str(&f, SB_T_SANDBOX, "s1");
+    put();
+    go();
+
+    /* the one handle is that of another file */
+    seen("s2");
+    whole(4, "file.list", "s2", "succeeded", 200);
+    go();
+    is("s1", "select count(*) from gateway_pending", "1");
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    none = was;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+
+    for (i = 0; i < 3; i++) {
+        assert_true(apply_force_pending(p.apply, T0 + i * 3000000));
+    }
+
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+
+    assert_true(apply_force_pending(p.apply, T0 + 9000000));
+    is_op("s1", 3, "started ");
+    is("s1", "select count(*) from gateway_pending", "0");
+
+    end(3, "failed", 502, 9);
+    put();
+    go();
+    is_op("s1", 3, "failed ");
+}
+
+
 static void
 many(unsigned from, unsigned n)
 {
@@ -472,6 +614,9 @@ main(int argc, char **argv)
         store_case(test_C101_endless_reader),
         store_case(test_locked_gateway),
         store_case(test_locked_gateway_and_killed),
+        store_case(test_held_with_more_aside),
+        store_case(test_no_room_to_wait),
+        store_case(test_poll_without_descriptors),
         store_case(test_stop_with_backlog),
         store_case(test_lag_bound)
     };
