@@ -356,6 +356,9 @@ journal_open(int dirfd, size_t segment_size, uint64_t applied,
                             ? j->segments[j->nsegments - 1].number + 1 : 1);
     }
 
+    /* what a crashed process wrote is still to be flushed */
+    j->written = 1;
+
     if (rc != 0) {
         (void) snprintf(why, why_size, "cannot open the journal: %s",
                         strerror(rc));

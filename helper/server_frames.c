@@ -121,6 +121,16 @@ server_hello(server_t *s, conn_t *c, const sb_frame_t *f)
 
     c->seq = inflight_last_seq(c->inst);
 
+    /* LAST_SEQ is an answer, too: what was written before our own start, or
+     * for its old connection, may not be on the disk yet */
+
+    if (!c->bulk && s->conf->journal && s->conf->flush_fd != -1
+        && journal_sync(s->conf->journal) != 0)
+    {
+        c->dead = true;
+        return;
+    }
+
     sb_frame_begin(&w, mem, sizeof(mem), SB_F_WELCOME, 0, 0, server_no_op,
                    sb_now_us());
     sb_frame_put_u64(&w, SB_T_LAST_SEQ, c->seq);

@@ -9,6 +9,7 @@
 
 #include "helper_frames.h"
 #include "log.h"
+#include "stats.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -528,6 +529,39 @@ test_applied(void **state)
 }
 
 
+static uint64_t
+flushes(void)
+{
+    stats_times_t  all;
+
+    stats_times(STATS_T_SYNC, &all);
+
+    return all.count;
+}
+
+
+/* What a process wrote that was killed is flushed by the next one. */
+static void
+test_flushed_when_opened(void **state)
+{
+    seen_t      s;
+    uint64_t    before;
+    journal_t  *j;
+
+    j = journal(*state, 4096, &s);
+    assert_int_equal(append(j, 1, 1, 10), 0);
+    journal_close(j);
+
+    j = journal(*state, 4096, &s);
+    before = flushes();
+    assert_int_equal(journal_sync(j), 0);
+    assert_int_equal(flushes(), before + 1);
+    assert_int_equal(journal_sync(j), 0);
+    assert_int_equal(flushes(), before + 1);
+    journal_close(j);
+}
+
+
 /* Cursors never repeat, whatever was lost. */
 static void
 test_cursor_begins(void **state)
@@ -576,6 +610,7 @@ main(void)
         journal_case(test_no_room),
         journal_case(test_bounded),
         journal_case(test_applied),
+        journal_case(test_flushed_when_opened),
         journal_case(test_cursor_begins)
     };
 
