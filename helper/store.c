@@ -542,6 +542,17 @@ store_get(store_t *s, const char *dir, bool create, int *rc)
 
     db = table_find(&s->open, dir, strlen(dir));
 
+    if (db && db->unread) {
+
+        if (db->pins) {
+            *rc = SQLITE_IOERR;
+            return NULL;
+        }
+
+        store_drop(s, db);
+        db = NULL;
+    }
+
     if (db == NULL) {
         store_no_link(path, dir);
     }
@@ -917,7 +928,7 @@ store_rollback(store_db_t *db)
     chain_forget(&db->chain);
     (void) sqlite3_exec(db->db, "rollback", NULL, NULL, NULL);
     db->in_tx = false;
-    (void) store_load(db);
+    db->unread = store_load(db) != SQLITE_OK;
 }
 
 

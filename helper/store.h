@@ -79,6 +79,8 @@ struct store_db_s {
     bool            dirty;          /* commits since store_tidy() */
     bool            copied;         /* within store_tidy() */
     bool            in_tx;
+    bool            unread;         /* what is known of it could not be read:
+                                       to be opened anew */
     unsigned        pins;
 
     struct {
