@@ -23,7 +23,9 @@ server_before_begun(server_t *s, conn_t *c, const uint8_t op[16])
 
     for (other = s->conns; other && own == 0; other = other->next) {
 
-        if (other->inst == c->inst && !other->bulk && !other->dead) {
+        if (other != c && other->inst == c->inst && !other->bulk
+            && !other->dead)
+        {
             other->dead = !conn_read(other);
             server_frames(s, other);
             server_append(s);

@@ -69,12 +69,13 @@ server_hello(server_t *s, conn_t *c, const sb_frame_t *f)
     char               mem[256], *full;
     size_t             n;
     conn_t            *other;
+    uint64_t           instance;
     sb_str_t           role;
     sb_frame_writer_t  w;
 
-    c->instance = sb_field_u64(f, SB_T_INSTANCE, 0);
+    instance = sb_field_u64(f, SB_T_INSTANCE, 0);
 
-    if (c->inst || c->inspects || c->instance == 0
+    if (c->inst || c->inspects || instance == 0
         || !sb_field_get(f, SB_T_ROLE, &role)
         || (!sb_eq(role, sb_lit("control")) && !sb_eq(role, sb_lit("bulk"))
             && !sb_eq(role, sb_lit("cli"))))
@@ -83,6 +84,7 @@ server_hello(server_t *s, conn_t *c, const sb_frame_t *f)
         return;
     }
 
+    c->instance = instance;
     c->cli = sb_eq(role, sb_lit("cli"));
     c->bulk = c->cli || sb_eq(role, sb_lit("bulk"));
 
@@ -975,7 +977,7 @@ server_ends(server_t *s)
         locks_end(s->conf->locks, f.op, false);
     }
 
-    if (n) {
+    if (i) {
         apply_wake(s->conf->apply);
         live_wake(s->conf->live);
         s->more = true;     /* others may have been let on */
