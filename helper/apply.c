@@ -26,7 +26,8 @@
 apply_t *
 apply_new(store_t *store, fetch_t *fetch, int journal_dirfd, uint64_t from)
 {
-    apply_t  *a;
+    apply_t             *a;
+    pthread_condattr_t   attr;
 
     a = calloc(1, sizeof(apply_t));
     if (a == NULL) {
@@ -34,7 +35,10 @@ apply_new(store_t *store, fetch_t *fetch, int journal_dirfd, uint64_t from)
     }
 
     pthread_mutex_init(&a->lock, NULL);
-    pthread_cond_init(&a->wake, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&a->wake, &attr);
+    pthread_condattr_destroy(&attr);
     pthread_cond_init(&a->low_wake, NULL);
     pthread_cond_init(&a->low_done, NULL);
     a->store = store;
@@ -384,7 +388,7 @@ apply_doze(apply_t *a, uint64_t us)
 {
     struct timespec  until;
 
-    (void) clock_gettime(CLOCK_REALTIME, &until);
+    (void) clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += (long) us * 1000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
@@ -472,7 +476,7 @@ apply_wait(apply_t *a)
             break;
         }
 
-        (void) clock_gettime(CLOCK_REALTIME, &until);
+        (void) clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec++;
 
         stats_set(STATS_APPLIED_US, sb_now_us());
@@ -567,7 +571,7 @@ apply_tidy(apply_t *a)
 
     before = store_untidy(a->store);
 
-    if (before == 0 || sb_now_us() < a->tidy_after_us) {
+    if (before == 0 || sb_mono_us() < a->tidy_after_us) {
         return;
     }
 
@@ -575,7 +579,7 @@ apply_tidy(apply_t *a)
         || store_untidy(a->store) >= before)
     {
         /* a reader holds them: not every second */
-        a->tidy_after_us = sb_now_us() + APPLY_TIDY_US;
+        a->tidy_after_us = sb_mono_us() + APPLY_TIDY_US;
     }
 }
 

@@ -29,7 +29,7 @@ apply_again(apply_t *a, const char *dir, int rc)
     stop = a->stop;
 
     if (!stop) {
-        (void) clock_gettime(CLOCK_REALTIME, &until);
+        (void) clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec++;
         (void) pthread_cond_timedwait(&a->wake, &a->lock, &until);
     }
@@ -229,7 +229,7 @@ apply_ask(apply_t *a, apply_box_t *box)
     uint64_t         now;
     fetch_answer_t   answer;
 
-    now = sb_now_us();
+    now = sb_mono_us();
     n = strlen(box->id);
 
     if (a->fetch == NULL || box->asked || now < a->ask_after_us || n > 200) {
@@ -258,7 +258,7 @@ apply_ask(apply_t *a, apply_box_t *box)
 
     if (rc != SB_OK) {
         /* slow or overloaded: many new sandboxes must not add up */
-        a->ask_after_us = sb_now_us() + APPLY_ASK_PAUSE_US;
+        a->ask_after_us = sb_mono_us() + APPLY_ASK_PAUSE_US;
         return;
     }
 
@@ -266,7 +266,7 @@ apply_ask(apply_t *a, apply_box_t *box)
         apply_answer(box, &answer);
 
     } else if (answer.status == 0) {
-        a->ask_after_us = sb_now_us() + APPLY_ASK_PAUSE_US;
+        a->ask_after_us = sb_mono_us() + APPLY_ASK_PAUSE_US;
     }
 
     sb_buf_free(&answer.body);

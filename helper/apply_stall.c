@@ -52,7 +52,7 @@ apply_stall_mark(apply_t *a, apply_box_t *box, int rc)
 
     box->stalled = true;
     box->floor = a->gateway_applied;
-    box->retry_us = sb_now_us() + APPLY_RETRY_US;
+    box->retry_us = sb_mono_us() + APPLY_RETRY_US;
     box->next_stalled = a->stalled;
     a->stalled = box;
 
@@ -327,7 +327,7 @@ apply_stall_retry(apply_t *a, bool now)
     uint64_t       time;
     apply_box_t   *box, **p;
 
-    time = sb_now_us();
+    time = sb_mono_us();
     freed = false;
 
     /* first of all: files that are to be made wait for what is in it */

@@ -69,8 +69,9 @@ fetch_t *
 fetch_new(const char *upstream, const char *key_file, int wake_fd, char *why,
     size_t why_size)
 {
-    size_t    n;
-    fetch_t  *f;
+    size_t               n;
+    fetch_t             *f;
+    pthread_condattr_t   attr;
 
     n = strlen(upstream);
 
@@ -97,7 +98,10 @@ fetch_new(const char *upstream, const char *key_file, int wake_fd, char *why,
     f->answers_last = &f->answers;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->work, NULL);
-    pthread_cond_init(&f->ready, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&f->ready, &attr);
+    pthread_condattr_destroy(&attr);
 
     f->upstream = strdup(upstream);
     f->key_file = key_file ? strdup(key_file) : NULL;
@@ -598,7 +602,7 @@ fetch_wait(fetch_t *f, sb_str_t target, unsigned wait_ms, fetch_answer_t *a)
 
     fetch_push(f, job);
 
-    (void) clock_gettime(CLOCK_REALTIME, &until);
+    (void) clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += wait_ms / 1000;
     until.tv_nsec += (long) (wait_ms % 1000) * 1000000;
 

@@ -61,7 +61,7 @@ flush_thread(void *data)
         pthread_mutex_lock(&f->lock);
 
         if (f->wake_fd == -1) {
-            (void) clock_gettime(CLOCK_REALTIME, &until);
+            (void) clock_gettime(CLOCK_MONOTONIC, &until);
             until.tv_nsec += FLUSH_MS * 1000000;
 
             if (until.tv_nsec >= 1000000000) {
@@ -95,7 +95,8 @@ flush_thread(void *data)
 flush_t *
 flush_start(journal_t *j, int wake_fd)
 {
-    flush_t  *f;
+    flush_t             *f;
+    pthread_condattr_t   attr;
 
     f = calloc(1, sizeof(flush_t));
     if (f == NULL) {
@@ -105,9 +106,14 @@ flush_start(journal_t *j, int wake_fd)
     f->journal = j;
     f->wake_fd = wake_fd;
     pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->cond, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&f->cond, &attr);
+    pthread_condattr_destroy(&attr);
 
     if (pthread_create(&f->thread, NULL, flush_thread, f) != 0) {
+        pthread_mutex_destroy(&f->lock);
+        pthread_cond_destroy(&f->cond);
         free(f);
         return NULL;
     }

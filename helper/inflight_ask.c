@@ -42,6 +42,11 @@ inflight_ask(inflight_t *t, uint64_t now_us, sb_buf_t *target)
 
     for (op = t->detached; op; op = op->next) {
 
+        if (now_us < (op->asked_us ? op->asked_us : op->since_us)) {
+            /* the clock was set back */
+            op->asked_us = now_us;
+        }
+
         if (op->ended || op->sandbox == NULL || op->command == NULL
             || now_us < (op->asked_us ? op->asked_us : op->since_us)
                         + INFLIGHT_ASK_US)

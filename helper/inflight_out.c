@@ -87,6 +87,11 @@ inflight_due(inflight_t *t, uint64_t now_us, sb_buf_t *out)
                 continue;
             }
 
+            if (now_us < i->gone_us) {
+                /* the clock was set back: it has that long from now */
+                i->gone_us = now_us;
+            }
+
             limit = i->restarted ? INFLIGHT_RESTART_US : INFLIGHT_BACK_US;
 
             if (now_us < i->gone_us + limit) {

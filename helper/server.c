@@ -81,7 +81,7 @@ server_listen(server_t *s, bool on)
     ev.data.u64 = SERVER_LISTEN;
 
     if (epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->conf->listen_fd, &ev) == 0) {
-        s->deaf_us = on ? 0 : sb_now_us();
+        s->deaf_us = on ? 0 : sb_mono_us();
     }
 }
 
@@ -190,7 +190,7 @@ server_close(server_t *s, conn_t *c)
     stats_set(STATS_CONNECTIONS, --s->nconns);
 
     if (s->nconns == 0) {
-        s->empty_us = sb_now_us();
+        s->empty_us = sb_mono_us();
     }
 }
 
@@ -285,7 +285,7 @@ server_round(server_t *s)
 
     n = epoll_wait(s->epoll, events, SERVER_EVENTS, server_timeout(s));
 
-    if (s->deaf_us && sb_now_us() >= s->deaf_us + SERVER_DEAF_US) {
+    if (s->deaf_us && sb_mono_us() >= s->deaf_us + SERVER_DEAF_US) {
         server_listen(s, true);
     }
 
@@ -416,7 +416,7 @@ server_idle(server_t *s)
 
     limit = s->conn_ids ? SERVER_IDLE_US : SERVER_IDLE_US * 12;
 
-    return sb_now_us() >= s->empty_us + limit;
+    return sb_mono_us() >= s->empty_us + limit;
 }
 
 
@@ -442,7 +442,7 @@ server_run(const server_conf_t *conf)
 
     memset(&s, 0, sizeof(s));
     s.conf = conf;
-    s.empty_us = sb_now_us();
+    s.empty_us = sb_mono_us();
     s.ends.max = SERVER_ENDS_MAX;
     s.locks_us = sb_mono_us();
 

@@ -88,6 +88,14 @@ for my $header (sort keys %may) {
 }
 
 
+# What sleeps until a time of the wall clock sleeps for an hour longer when that
+# is set back; the search index waits for a semaphore, which knows no other.
+
+is_deeply([ grep { $text{$_} =~ /cond_timedwait/ && $text{$_} =~ /CLOCK_REALTIME/
+                       && m{^helper/(?!index\.c)} } @c ], [],
+          'threads of the helper wait by a clock that nobody sets');
+
+
 # --- who is linked with what -------------------------------------------------------------
 
 my %libraries = (

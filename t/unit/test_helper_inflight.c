@@ -194,6 +194,37 @@ test_worker_died(void **state)
 }
 
 
+/* The clock is set back while a worker is gone, and while a command is
+ * followed: neither waits until it was that late before. */
+static void
+test_clock_back(void **state)
+{
+    sb_buf_t          target = { .max = 4096 };
+    inflight_t       *t = inflight_new(FOLLOW);
+    inflight_inst_t  *i;
+
+    (void) state;
+
+    i = inflight_instance(t, 11);
+    inflight_connected(t, i);
+    begin(t, 11, 1, 1, "command.execute", "s1");
+    inflight_closed(t, i, T0 + 5000 * SECOND);
+    none_due(t, 10 * SECOND);
+    none_due(t, 11 * SECOND);
+    one_due(t, 12 * SECOND, 1, "unknown", "worker_died", "s1");
+
+    begin(t, 11, 2, 2, "command.execute", "s1");
+    detach(t, 11, 3, 2, "cmd1", 5000 * SECOND);
+    assert_int_equal(inflight_ask(t, T0 + 10 * SECOND, &target), 0);
+    assert_int_not_equal(inflight_ask(t, T0 + 12 * SECOND, &target), 0);
+    assert_int_equal(inflight_ask(t, T0 + 13 * SECOND, &target), 0);
+    assert_int_not_equal(inflight_ask(t, T0 + 14 * SECOND, &target), 0);
+
+    sb_buf_free(&target);
+    inflight_free(t);
+}
+
+
 static void
 test_restarted(void **state)
 {
@@ -394,6 +425,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_seq),
         cmocka_unit_test(test_worker_died),
+        cmocka_unit_test(test_clock_back),
         cmocka_unit_test(test_restarted),
         cmocka_unit_test(test_detached_ends),
         cmocka_unit_test(test_detached_interrupted),
