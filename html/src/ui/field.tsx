@@ -1,6 +1,6 @@
 import {
   type InputHTMLAttributes, type ReactNode, type Ref, type SelectHTMLAttributes,
-  type TextareaHTMLAttributes, useId,
+  type TextareaHTMLAttributes, useEffect, useId, useRef, useState,
 } from 'react';
 import { Search, X } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
@@ -67,31 +67,53 @@ interface SearchProps {
   ref?: Ref<HTMLInputElement>;
 }
 
+/** Values on their way that are remembered. */
+const MOST_TOLD = 200;
+
 /** A field to search with; Esc empties it. */
 export function SearchInput({ label, value, onChange, className, ref }: SearchProps) {
   const { t } = useTranslation();
+  const [typed, setTyped] = useState(value);
+  const told = useRef<string[]>([]);
+
+  // the value comes back late when it goes by the address: what was typed since is not undone
+  useEffect(() => {
+    const at = told.current.indexOf(value);
+
+    told.current = told.current.slice(at + 1);
+    if (at < 0) {
+      told.current = [];
+      setTyped(value);
+    }
+  }, [value]);
+
+  const change = (to: string) => {
+    told.current = [...told.current.slice(-MOST_TOLD), to];
+    setTyped(to);
+    onChange(to);
+  };
 
   return (
     <div role="search" className={cx('relative min-w-0', className)}>
       <Search size={15} aria-hidden className="pointer-events-none absolute left-2.5 top-2 text-dim" />
       <input
-        ref={ref} type="text" value={value} aria-label={label} placeholder={label}
+        ref={ref} type="text" value={typed} aria-label={label} placeholder={label}
         spellCheck={false} autoComplete="off" enterKeyHint="search"
         className={cx(inputClass, 'w-full px-8')}
-        onChange={(e) => onChange(e.target.value)}
+        onChange={(e) => change(e.target.value)}
         onKeyDown={(e) => {
           if (e.key === 'Escape') {
-            if (value === '') {
+            if (typed === '') {
               e.currentTarget.blur();
             }
-            onChange('');
+            change('');
           }
         }}
       />
-      {value !== '' && (
+      {typed !== '' && (
         <button type="button" aria-label={t('clear')} title={t('clear')}
           className="absolute right-1 top-1 rounded-sm p-1 text-dim hover:text-text"
-          onClick={() => onChange('')}
+          onClick={() => change('')}
         >
           <X size={15} aria-hidden />
         </button>
