@@ -11,7 +11,10 @@ package SandboxConsole;
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
+use File::Copy qw(copy);
 use File::Path qw(make_path);
+use File::Temp;
 use IO::Poll qw(POLLIN POLLHUP POLLERR);
 use JSON::PP;
 use Test::More;
@@ -32,11 +35,37 @@ sub new {
     my $chromium = SandboxProcess::find_program('chromium');
     -x $chromium or die "chromium is missing: run .ci/deps test\n";
 
+    my $programs = programs();
+    local $SandboxGateway::PROGRAM = "$programs/sandbox-gateway";
+
     return bless {
         chromium => $chromium,
+        programs => $programs,
         gateway  => SandboxGateway->new(%o)->start,
         facts    => {},
     }, $class;
+}
+
+
+# The programs as they are, but for a runtime that does not wait a second behind
+# each command for what may still be written, as execd does: pages are tested
+# here, with many commands.
+
+sub programs {
+    my $dir = File::Temp->newdir('sandbox-p-XXXXXX', TMPDIR => 1);
+    my $build = abs_path($SandboxProcess::BUILD);
+
+    chmod 0755, "$dir";
+    link("$build/sandbox-gateway", "$dir/sandbox-gateway")
+        || copy("$build/sandbox-gateway", "$dir/sandbox-gateway") or die "sandbox-gateway: $!\n";
+    chmod 0755, "$dir/sandbox-gateway";
+    symlink("$build/$_", "$dir/$_") || die "$_: $!\n"
+        for qw(sandbox-helper ngx_http_sandbox_module.so console);
+    SandboxTest::write_file("$dir/sandbox-runtime",
+        qq{#!/bin/sh\nexec "$build/sandbox-runtime" --grace 50 "\$@"\n});
+    chmod 0755, "$dir/sandbox-runtime";
+
+    return $dir;
 }
 
 
