@@ -710,14 +710,14 @@ index_plan(index_reader_t *r, const index_question_t *q, index_plan_t *p,
         p->ntypes = 0;
     }
 
-    p->few = p->text && c.best <= INDEX_LEAD
-             && (p->lo < 0 || p->hi == INT64_MAX
-                 || (p->hi - p->lo) / INDEX_SPREAD > c.best);
-    rc = c.rc;
-
     if (p->lo > p->hi) {
         p->none = true;
     }
+
+    p->few = p->text && !p->none && c.best <= INDEX_LEAD
+             && (p->lo < 0 || p->hi == INT64_MAX
+                 || (p->hi - p->lo) / INDEX_SPREAD > c.best);
+    rc = c.rc;
 
     if (rc == SQLITE_OK && (sb_buf_cstr(&p->where) == NULL
                             || sb_buf_cstr(&p->match) == NULL))

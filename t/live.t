@@ -464,7 +464,9 @@ for my $i (1 .. 16) {
 }
 
 my $grown = rss($t->{helper_pid}) - $rss;
-cmp_ok($grown, '<', 64 * 1024, "C111: the helper does not keep it for him"
+# (a sanitizer keeps what was freed for a while)
+my $most = (qx(ldd $SandboxProcess::BUILD/sandbox-helper) =~ /libasan/ ? 400 : 64) * 1024;
+cmp_ok($grown, '<', $most, "C111: the helper does not keep it for him"
                                . " (grew by $grown KiB)");
 
 is($fast->events->[-1]{data}{summary}, 'big 16', 'the other has all of it');
