@@ -434,7 +434,9 @@ retain_room(retain_t *r, store_db_t *db)
         }
     }
 
-    if (f) {
+    /* the rest of the run; a look that found nothing to do would ask for another */
+
+    if (n) {
         retain_queue(r, f);
     }
 }

@@ -403,4 +403,26 @@ like($said, qr/ \Q$flags\E .* --history-hold s1 --history-hold s2 /,
      'and tells it all limits');
 $t->stop;
 
+# --- a full file that nothing may be deleted from yet: counted, and then at rest
+
+$t = SandboxTest->new(helper_args => [ '--history-size', '1m' ],
+                      location => 'sandbox_record * best_effort;')->start;
+$t->get('/v1/sandboxes') for 1 .. 1200;
+
+ok($t->wait_for(sub { $t->history->gaps('_gateway') }),
+   'what a full file does not take is a gap');
+
+my $ticks = sub {
+    my ($user, $system) = SandboxTest::read_file("/proc/$t->{helper_pid}/stat")
+        =~ /^\d+ \(.*\) \S(?: \S+){10} (\d+) (\d+)/s;
+    return $user + $system;
+};
+
+ok($t->wait_for(sub {
+    my $before = $ticks->();
+    sleep 1;
+    return $ticks->() - $before < 10;
+}), 'and the helper does not look at it for ever');
+$t->stop;
+
 done_testing;
