@@ -8,6 +8,7 @@ use strict;
 use warnings;
 
 use Digest::SHA qw(sha256_hex);
+use Fcntl qw(:flock);
 use Encode qw(encode_utf8);
 use File::Path qw(make_path);
 use IPC::Open2;
@@ -25,6 +26,10 @@ sub once {
     my ($stamp, $from, $code) = @_;
 
     my $sum = sha256_hex(join "\0", map { SandboxTest::read_file($_) } @$from);
+
+    # tests may run beside each other
+    open my $lock, '>>', "$stamp.lock" or die "$stamp.lock: $!\n";
+    flock $lock, LOCK_EX or die "$stamp.lock: $!\n";
 
     return if SandboxTest::read_file($stamp) eq $sum;
 
