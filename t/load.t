@@ -4,7 +4,8 @@
 # gateway and the local runtime, all built with the address and undefined
 # sanitizers: every answer right, no report, no error, flat memory, and exactly
 # the records of what passed.  15 s here; make soak: a minute so, an hour without
-# sanitizers (t/load.t --plain SECONDS).
+# sanitizers (t/load.t --plain SECONDS).  SOAK_THINK: seconds that a client waits
+# at most between two of its operations (0), where other work shares the machine.
 
 use strict;
 use warnings;
@@ -35,6 +36,7 @@ my $load = SoakLoad->new(
     seconds => $seconds,
     every   => $seconds > 300 ? 60 : 10,
     lag_max => $plain ? 5 : 30,
+    think   => $ENV{SOAK_THINK} // 0,
 );
 
 ok($load->run, "$load->{clients} clients for $seconds s");
