@@ -460,7 +460,8 @@ move_in(store_t *s, store_db_t *db, store_db_t *gateway, move_t *m)
 
     if (rc == SQLITE_OK && (l.n || was_fresh)) {
         /* the two files do not share a commit: the copy must be on disk
-         * before the original goes; an empty new file may wait for it */
+         * before the original goes, and so must be the file that it is in,
+         * which store_make() does not flush; an empty one may wait for it */
         (void) sqlite3_exec(db->db, l.n ? "pragma main.synchronous = full"
                                         : "pragma main.synchronous = off",
                             NULL, NULL, NULL);
@@ -471,6 +472,10 @@ move_in(store_t *s, store_db_t *db, store_db_t *gateway, move_t *m)
 
     if (l.n) {
         (void) sqlite3_exec(db->db, "detach g", NULL, NULL, NULL);
+    }
+
+    if (rc == SQLITE_OK && l.n && !store_sync_file(s, db)) {
+        rc = SQLITE_IOERR_FSYNC;
     }
 
     if (rc == SQLITE_OK && l.n) {

@@ -171,6 +171,9 @@ void store_set_aside(store_t *s, const char *dir, const char *why);
  */
 bool store_sync(store_t *s);
 
+/* An open file is on the disk, and so are the names that lead to it. */
+bool store_sync_file(store_t *s, store_db_t *db);
+
 /* Files whose write-ahead log is not in the database yet, open or not. */
 size_t store_untidy(const store_t *s);
 /* Finds those that an earlier process left. */

@@ -160,6 +160,55 @@ store_sync(store_t *s)
 }
 
 
+/* What a directory says of its files. */
+static bool
+store_sync_dir(const char *path)
+{
+    int   fd;
+    bool  ok;
+
+    fd = open(path, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+    if (fd == -1) {
+        return false;
+    }
+
+    ok = fsync(fd) == 0;
+    close(fd);
+
+    return ok;
+}
+
+
+bool
+store_sync_file(store_t *s, store_db_t *db)
+{
+    bool           ok;
+    char           path[STORE_PATH_MAX];
+    sqlite3_file  *file;
+
+    /* through SQLite: a descriptor of our own would take its locks along when
+     * it is closed */
+
+    file = NULL;
+    ok = sqlite3_file_control(db->db, "main", SQLITE_FCNTL_FILE_POINTER, &file)
+         == SQLITE_OK
+         && file && file->pMethods
+         && file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) == SQLITE_OK
+         && snprintf(path, sizeof(path), "%s/%s", s->base, db->dir)
+            < (int) sizeof(path)
+         && store_sync_dir(path)
+         && snprintf(path, sizeof(path), "%s/.", s->base) < (int) sizeof(path)
+         && store_sync_dir(path);
+
+    if (!ok) {
+        log_minutely(LOG_ERROR, "cannot flush the history file of %s: %s",
+                     db->dir, strerror(errno));
+    }
+
+    return ok;
+}
+
+
 bool
 store_heads_due(const store_t *s, uint64_t now_us, bool all)
 {

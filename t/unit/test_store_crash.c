@@ -247,6 +247,66 @@ test_file_lost_with_machine(void **state)
 }
 
 
+enum { SYNCED_FILE = 1, SYNCED_LOG = 2, SYNCED_DIR = 4, SYNCED_HISTORY = 8 };
+
+static unsigned  synced;
+
+
+/* What is flushed while _gateway still has all of it. */
+static void
+synced_before(int fd)
+{
+    char     link[64], path[512];
+    size_t   base;
+    ssize_t  n;
+
+    (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof(path) - 1);
+    assert_true(n > 0);
+    path[n] = '\0';
+    base = strlen(p.history);
+
+    if (strncmp(path, p.history, base) != 0
+        || strcmp(ask("_gateway", "select count(*) from history_events where"
+                      " operation_type = 'sandbox.create'"), "1") != 0)
+    {
+        return;
+    }
+
+    synced |= strcmp(path + base, "/c1/history.sqlite3") == 0 ? SYNCED_FILE
+              : strcmp(path + base, "/c1/history.sqlite3-wal") == 0 ? SYNCED_LOG
+              : strcmp(path + base, "/c1") == 0 ? SYNCED_DIR
+              : path[base] == '\0' ? SYNCED_HISTORY : 0;
+}
+
+
+/* A record leaves _gateway when the file that it moved to, which is new, would
+ * be there after a power cut: its tables, the log with the record, its name. */
+static void
+test_moved_is_on_disk(void **state)
+{
+    (void) state;
+
+    begin(1, "sandbox.create", NULL, 0);
+    put();
+    go();
+    end(1, "succeeded", 202, 50);
+    tf_str(&f, SB_T_NEW_SANDBOX, "c1");
+    put();
+
+    synced = 0;
+    tdir_synced = synced_before;
+    go();
+    tdir_synced = NULL;
+
+    is("c1", "select operation_type || status from history_events",
+       "sandbox.createsucceeded");
+    is("_gateway", "select count(*) from history_events", "0");
+    assert_int_equal(synced, SYNCED_FILE | SYNCED_LOG | SYNCED_DIR
+                             | SYNCED_HISTORY);
+}
+
+
 /* C115: a file that cannot be used is set aside, others are not concerned. */
 static void
 test_broken_file(void **state)
@@ -375,6 +435,7 @@ main(int argc, char **argv)
         store_case(test_replay),
         store_case(test_replay_cut_elsewhere),
         store_case(test_file_lost_with_machine),
+        store_case(test_moved_is_on_disk),
         store_case(test_killed_anywhere),
         store_case(test_broken_file),
         store_case(test_removed_file),
