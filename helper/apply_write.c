@@ -35,8 +35,8 @@ apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
         op->row.skipped = db->full == RETAIN_NO_RECORDS;
 
         if (op->row.skipped) {
-            rc = rows_unkept(db, op->first->r.frame.time_us);
-            stats_add(STATS_UNKEPT, 1);
+            rc = rows_unkept(db, op->first->r.frame.time_us,
+                             op->first->r.cursor);
         }
     }
 
@@ -104,6 +104,12 @@ apply_missed(store_db_t *db, apply_op_t *op, const apply_item_t *item)
         /* a folded poll leaves no record of its own */
         op->missed = !(f->flags & SB_FF_FOLD)
                      && !rows_recorded(db, op->row.id);
+
+        if (op->missed && rows_unkept_known(db, item->rec.r.cursor)) {
+            /* there was no room for it, and it is counted */
+            op->missed = false;
+            op->row.skipped = true;
+        }
     }
 
     return op->missed;
@@ -114,7 +120,7 @@ static int
 apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
 {
     int            rc;
-    size_t         i;
+    size_t         i, unkept;
     uint64_t       last;
     apply_op_t    *op;
     apply_item_t  *item;
@@ -145,6 +151,7 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
     db->full = a->retain ? retain_level(a->retain, db) : RETAIN_ROOM;
     rc = store_begin(db);
     last = db->applied;
+    unkept = 0;
 
     for (i = s->from; i < s->to; i++) {
         item = &a->items[s->group->items[i]];
@@ -164,6 +171,8 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
 
         if (rc == SQLITE_OK) {
             rc = apply_guarded(db, s->careful, op, item);
+            unkept += op && op->row.skipped
+                      && op->first->r.frame.type == SB_F_BEGIN;
         }
     }
 
@@ -176,6 +185,10 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
     }
 
     rc = store_commit(db, last);
+
+    if (rc == SQLITE_OK) {
+        stats_add(STATS_UNKEPT, unkept);
+    }
 
     if (rc == SQLITE_OK && a->retain) {
         retain_touch(a->retain, db);

@@ -201,24 +201,52 @@ rows_failed(store_db_t *db, const uint8_t id[16], const char *reason,
 }
 
 
+/* The stretch of the journal stays behind when the gap is told: see
+ * rows_unkept_known(). */
 int
-rows_unkept(store_db_t *db, uint64_t at_us)
+rows_unkept(store_db_t *db, uint64_t at_us, uint64_t cursor)
 {
     int            rc;
     sqlite3_stmt  *st;
 
     rows_try(rc, sqlite3_prepare_v2(db->db,
             "insert into gateway_state(key, value) values('unkept', 1),"
-            " ('unkept_from', ?1), ('unkept_to', ?1) on conflict(key) do"
-            " update set value = case key when 'unkept' then value + 1"
-            " when 'unkept_from' then min(value, ?1) else max(value, ?1) end",
-            -1, &st, NULL));
+            " ('unkept_from', ?1), ('unkept_to', ?1), ('unkept_first', ?2),"
+            " ('unkept_last', ?2) on conflict(key) do update set value ="
+            " case key when 'unkept' then value + 1"
+            " when 'unkept_from' then min(value, ?1)"
+            " when 'unkept_to' then max(value, ?1)"
+            " when 'unkept_first' then min(value, ?2)"
+            " else max(value, ?2) end", -1, &st, NULL));
 
     sqlite3_bind_int64(st, 1, (sqlite3_int64) at_us);
+    sqlite3_bind_int64(st, 2, (sqlite3_int64) cursor);
     rc = sqlite3_step(st);
     (void) sqlite3_finalize(st);
 
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
+bool
+rows_unkept_known(store_db_t *db, uint64_t cursor)
+{
+    bool           known;
+    sqlite3_stmt  *st;
+
+    st = store_stmt(db, ROWS_UNKEPT_FIND, "select count(*) = 2 from"
+                    " gateway_state where (key = 'unkept_first' and"
+                    " value <= ?1) or (key = 'unkept_last' and value >= ?1)");
+    if (st == NULL) {
+        /* as rows_recorded() */
+        return true;
+    }
+
+    sqlite3_bind_int64(st, 1, (sqlite3_int64) cursor);
+    known = sqlite3_step(st) == SQLITE_ROW && sqlite3_column_int(st, 0);
+    (void) sqlite3_reset(st);
+
+    return known;
 }
 
 

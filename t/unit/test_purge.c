@@ -495,6 +495,67 @@ test_stop_recording(void **state)
 }
 
 
+/* Operations that are counted because the file was full: told, and not yet. */
+static unsigned
+unkept(void)
+{
+    return (unsigned) atoi(ask("a", "select (select ifnull(sum(operations), 0)"
+                               " from gateway_gaps) + (select ifnull(sum(value)"
+                               ", 0) from gateway_state where key ="
+                               " 'unkept')"));
+}
+
+
+/* C102: killed while a file is full, before and after the gap is told: what
+ * comes again from the journal is counted once. */
+static void
+test_full_replayed(void **state)
+{
+    unsigned  i, n, rows;
+
+    (void) state;
+
+    conf.size = 1024 * 1024;
+    conf.overflow = RETAIN_STOP_RECORDING;
+    limits();
+    seen("a");
+    rows = 0;
+
+    for (i = 0; unkept() < 3; i++) {
+        assert_true(i < 200);
+        command(1 + i, "a", 16000, i);
+        go();
+    }
+
+    n = unkept();
+    rows = (unsigned) atoi(ask("a", "select count(*) from history_events"));
+    assert_int_equal(rows + n, i);
+
+    for (i = 0; i < 3; i++) {
+        apply_retain(p.apply, NULL);
+        stop();
+        assert_int_equal(journal_applied_store(p.fd, 0), 0);
+        start(STORE_HANDLES);
+        limits();
+
+        if (i == 2) {
+            /* there is room now, which they do not get any more */
+            conf.size = 8 * 1024 * 1024;
+            limits();
+        }
+
+        go();
+        assert_int_equal(unkept(), n);
+        is("a", "select count(*) from history_events where operation_type ="
+           " 'gateway.gap'", i == 0 ? "0" : "1");
+        assert_int_equal(atoi(ask("a", "select count(*) from history_events"
+                                  " where operation_type <> 'gateway.gap'")),
+                         rows);
+        work();
+    }
+}
+
+
 /* fail_operation: others are told, once, and again when there is room. */
 static void
 test_fail_operation(void **state)
@@ -720,6 +781,7 @@ main(int argc, char **argv)
         limits_case(test_total),
         limits_case(test_total_alone),
         limits_case(test_stop_recording),
+        limits_case(test_full_replayed),
         limits_case(test_fail_operation),
         limits_case(test_on_delete),
         limits_case(test_moved),
