@@ -276,6 +276,7 @@ apply_batch(apply_t *a)
 {
     bool           ok;
     ssize_t        n;
+    sb_rc_t        rc;
     journal_pos_t  tail;
 
     tail = journal_tail(a->journal);
@@ -286,7 +287,7 @@ apply_batch(apply_t *a)
         return -1;
     }
 
-    if (n == 0) {
+    if (n == 0 && !a->reader.damaged) {
         if (tail.cursor > a->batch_from) {
             apply_note(a, tail.cursor);
         }
@@ -295,8 +296,10 @@ apply_batch(apply_t *a)
     }
 
     ok = false;
+    rc = a->reader.damaged ? apply_lost_passed(a, (size_t) n, tail.cursor)
+                           : SB_OK;
 
-    if (apply_route(a, a->buf, (size_t) n) != SB_OK) {
+    if (rc != SB_OK || apply_route(a, a->buf, (size_t) n) != SB_OK) {
         log_minutely(LOG_ERROR, "no memory to apply the journal, %d bytes wait",
                      (int) n);
 
@@ -322,7 +325,8 @@ apply_batch(apply_t *a)
     apply_boxes_trim(a);
     stats_set(STATS_APPLIED_US, a->newest_us);
     contents_tend(a->store);
-    apply_note(a, a->reader.cursor);
+    a->reader.damaged = false;
+    apply_note(a, n ? a->reader.cursor : tail.cursor);
 
     return 1;
 }

@@ -15,12 +15,15 @@ typedef struct apply_box_s    apply_box_t;
 typedef struct apply_group_s  apply_group_t;
 
 #define APPLY_BUF    (JOURNAL_RECORD_MAX + 2 * 1024 * 1024)
+#define APPLY_LOST_FRAME  256   /* of ours about one that cannot be read */
+
 /* Where a record stands that waits. */
 typedef struct {
     uint64_t        cursor;
     off_t           offset;
     uint32_t        segment;
     uint32_t        size;
+    bool            lost;           /* the journal does not give it back */
     apply_op_t     *op;
 } apply_aside_t;
 
@@ -137,6 +140,7 @@ struct apply_s {
     size_t            aside_most;
     off_t             at_offset;    /* of the record being routed */
     uint32_t          at_size;
+    char              lost[APPLY_LOST_FRAME];   /* in front of the batch */
     bool              busy;
     uint64_t          oldest_us;    /* time of the first record of the batch */
     uint64_t          newest_us;    /* ... of the last */
@@ -240,6 +244,21 @@ void apply_stall_retry(apply_t *a, bool now);
 /* Everything up to that cursor is in files, if all up to `cursor` is but for
  * what waits. */
 uint64_t apply_floor(const apply_t *a, uint64_t cursor);
+
+/* --- apply_lost.c: records that the journal does not give back ------------ */
+
+/*
+ * Items in the place of record i of those of a box that wait: a gap, and the end
+ * of its operation if that is what was lost.  `mem` has room for two frames and
+ * stays until they are written; the bytes used, 0 without memory.
+ */
+size_t apply_lost_aside(apply_t *a, apply_box_t *box, size_t i,
+    apply_group_t *g, char *mem);
+/* Log and number of such a record. */
+void apply_lost_told(const apply_aside_t *p, const char *dir);
+/* An item for those that the reader has passed over in front of the n bytes of
+ * the buffer (0: up to `tail`). */
+sb_rc_t apply_lost_passed(apply_t *a, size_t n, uint64_t tail);
 
 /* --- apply_write.c: into the files -------------------------------------- */
 

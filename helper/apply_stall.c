@@ -10,6 +10,7 @@
 #include "log.h"
 #include "stats.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,7 @@ apply_stall(apply_t *a, apply_group_t *g, size_t from, int rc)
         p->size = item->size;
         p->cursor = item->rec.r.cursor;
         p->op = item->op;
+        p->lost = false;
 
         if (item->op) {
             item->op->aside++;
@@ -134,26 +136,53 @@ apply_stall(apply_t *a, apply_group_t *g, size_t from, int rc)
 }
 
 
+/* Reads a record that waits; SB_AGAIN: it cannot be read now, SB_ERROR: nor at
+ * any other time. */
+static sb_rc_t
+apply_stall_record(journal_record_t *r, int fd, int error,
+    const apply_aside_t *p, char *buf)
+{
+    size_t   size;
+    ssize_t  n;
+
+    if (fd == -1) {
+        return error == ENOENT ? SB_ERROR : SB_AGAIN;
+    }
+
+    n = pread(fd, buf, p->size, p->offset);
+
+    if (n == -1) {
+        return errno == EIO ? SB_ERROR : SB_AGAIN;
+    }
+
+    return n == (ssize_t) p->size
+           && journal_record_read(r, buf, p->size, &size) == SB_OK
+           && r->cursor == p->cursor ? SB_OK : SB_ERROR;
+}
+
+
 /* Reads the records of a box that stand first, as items; their number. */
 static size_t
 apply_stall_read(apply_t *a, apply_box_t *box, apply_group_t *g)
 {
-    int               fd;
+    int               fd, error;
     char              name[32];
     size_t            i, used, size;
+    sb_rc_t           rc;
     uint32_t          segment;
     apply_item_t     *item;
     apply_aside_t    *p;
     journal_record_t  r;
 
     fd = -1;
+    error = 0;
     segment = 0;
     used = 0;
 
     for (i = 0; i < box->naside && i < APPLY_SLICE; i++) {
         p = &box->aside[i];
 
-        if (used + p->size > APPLY_BUF) {
+        if (used + p->size + 2 * APPLY_LOST_FRAME > APPLY_BUF) {
             break;
         }
 
@@ -165,17 +194,28 @@ apply_stall_read(apply_t *a, apply_box_t *box, apply_group_t *g)
             segment = p->segment;
             (void) snprintf(name, sizeof(name), "%010u.seg", segment);
             fd = openat(a->dirfd, name, O_RDONLY|O_CLOEXEC);
+            error = errno;
         }
 
-        if (fd == -1
-            || pread(fd, a->buf + used, p->size, p->offset)
-               != (ssize_t) p->size
-            || journal_record_read(&r, a->buf + used, p->size, &size)
-               != SB_OK)
-        {
+        rc = apply_stall_record(&r, fd, error, p, a->buf + used);
+
+        if (rc == SB_AGAIN) {
             log_minutely(LOG_ERROR, "record %llu of %s cannot be read from the "
-                         "journal", (unsigned long long) p->cursor, box->dir);
+                         "journal now", (unsigned long long) p->cursor,
+                         box->dir);
             break;
+        }
+
+        if (rc == SB_ERROR) {
+            size = apply_lost_aside(a, box, i, g, a->buf + used);
+
+            if (size == 0) {
+                break;
+            }
+
+            p->lost = true;
+            used += size;
+            continue;
         }
 
         item = apply_item(a, &r, p->op, g->box && p->op == NULL ? box : NULL);
@@ -195,7 +235,7 @@ apply_stall_read(apply_t *a, apply_box_t *box, apply_group_t *g)
         close(fd);
     }
 
-    return g->n;
+    return i;
 }
 
 
@@ -208,6 +248,10 @@ apply_stall_done(apply_t *a, apply_box_t *box, size_t n)
 
     for (i = 0; i < n; i++) {
         op = box->aside[i].op;
+
+        if (box->aside[i].lost) {
+            apply_lost_told(&box->aside[i], box->dir);
+        }
 
         if (op && --op->aside == 0 && op->parked) {
             op->parked = false;
@@ -280,7 +324,7 @@ apply_stall_one(apply_t *a, apply_box_t *box)
 
         s.group = &g;
         s.from = 0;
-        s.to = n;
+        s.to = g.n;
         rc = apply_slice_try(a, &s);
 
         if (rc == SQLITE_OK) {

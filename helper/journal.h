@@ -111,6 +111,7 @@ typedef struct {
     uint32_t    segment;    /* 0: before the first */
     off_t       offset;
     uint64_t    cursor;     /* last cursor that was given out */
+    bool        damaged;    /* records were passed over; the caller resets it */
 } journal_reader_t;
 
 /* A reader that begins behind a cursor (0: with the oldest record). */

@@ -529,6 +529,7 @@ journal_read(journal_reader_t *r, char *buf, size_t size,
             log_line(LOG_ERROR, "journal segment %010u is damaged at offset "
                      "%lld, the rest of it is passed over", r->segment,
                      (long long) r->offset);
+            r->damaged = true;
         }
 
         if (r->segment == end->segment) {

@@ -42,6 +42,8 @@
     X(FETCH_FAILED, counter, "upstream_requests_failed_total",               \
       "such requests without an answer")                                     \
     X(OPERATIONS, gauge, "operations", "operations begun and not ended")     \
+    X(INSTANCES, gauge, "worker_instances",                                  \
+      "workers whose last frame is remembered")                              \
     X(DETACHED, gauge, "detached",                                           \
       "commands followed that go on without their request")                  \
     X(APPLIED_CURSOR, gauge, "applied_cursor",                               \
@@ -58,6 +60,8 @@
       "sandboxes whose history file cannot be written now")                  \
     X(STALLED_RECORDS, gauge, "stalled_records",                             \
       "records that wait for these files")                                   \
+    X(JOURNAL_DAMAGED, counter, "journal_damaged_records_total",             \
+      "records that were acknowledged and cannot be read any more")          \
     X(HANDLES, gauge, "history_handles", "open history files")               \
     X(HANDLES_MAX, gauge, "history_handles_max", "files kept open at most")  \
     X(LIVE_SUBSCRIBERS, gauge, "live_streams", "live streams that are open") \

@@ -420,6 +420,131 @@ test_held_with_more_aside(void **state)
 }
 
 
+/* What the disk gives back of a record is not what was written. */
+static void
+damage(uint32_t segment, off_t offset)
+{
+    int   fd;
+    char  name[32], byte;
+
+    (void) snprintf(name, sizeof(name), "%010u.seg", segment);
+    fd = openat(p.fd, name, O_RDWR);
+    assert_int_equal(pread(fd, &byte, 1, offset + JOURNAL_HEAD + 4), 1);
+    byte ^= 0x55;
+    assert_int_equal(pwrite(fd, &byte, 1, offset + JOURNAL_HEAD + 4), 1);
+    close(fd);
+}
+
+
+/* Of what waits for a file, a beginning, an end, some output and a state are
+ * damaged: the file goes on, with a gap for each; nothing stays open. */
+static void
+test_damaged_aside(void **state)
+{
+    size_t        i;
+    sqlite3      *db;
+    uint64_t      told;
+    apply_box_t  *box;
+
+    (void) state;
+
+    seen("s1");
+    begin(1, "command.execute", "s1", 1);
+    put();
+    begin(2, "command.execute", "s1", 1);
+    put();
+    go();
+
+    db = hold("s1");
+    output(1, 0, "one\n", 4, 2);
+    output(2, 0, "two\n", 4, 2);
+    end(1, "succeeded", 200, 9);
+    put();
+    end(2, "succeeded", 200, 9);
+    put();
+    whole(3, "file.read", "s1", "succeeded", 200);
+    whole(4, "file.list", "s1", "succeeded", 200);
+    tf_begin(&f, SB_F_SEEN, 0, ++p.seq, 0, 0);
+    tf_str(&f, SB_T_SANDBOX, "s1");
+    tf_str(&f, SB_T_STATE, "Paused");
+    put();
+    assert_false(apply_all(p.apply));
+
+    box = apply_box(p.apply, sb_lit("s1"));
+    assert_int_equal(box->naside, 9);
+
+    /* output of 1, end of 2, beginning of 3, state */
+    for (i = 0; i < box->naside; i++) {
+        if (i == 0 || i == 3 || i == 4 || i == 8) {
+            damage(box->aside[i].segment, box->aside[i].offset);
+        }
+    }
+
+    told = stats_get(STATS_JOURNAL_DAMAGED);
+    let_go(db);
+    go();
+
+    assert_int_equal(stats_get(STATS_STALLED), 0);
+    assert_int_equal(stats_get(STATS_STALLED_RECORDS), 0);
+    assert_int_equal(stats_get(STATS_JOURNAL_DAMAGED) - told, 4);
+    is_op("s1", 1, "succeeded ");
+    is_op("s1", 2, "unknown two\n");
+    is("s1", "select ifnull(json_extract(result_json, '$.reason'), '-') from"
+       " history_events where event_id like '%-000000000002'",
+       "journal_damaged");
+    is("s1", "select operation_type || status from history_events where"
+       " operation_type like 'file.%'", "file.listsucceeded");
+    is("s1", "select json_extract(result_json, '$.operations') ||"
+       " ifnull(substr(json_extract(result_json, '$.operation_id'), -2), '-')"
+       " from history_events where operation_type = 'gateway.gap' and"
+       " json_extract(result_json, '$.reason') = 'journal_damaged' order by"
+       " seq", "101;102;103;0-");
+    is("s1", "select count(*) from history_events where status = 'started'",
+       "0");
+    is("s1", "pragma integrity_check", "ok");
+}
+
+
+/* What is damaged before it was read is passed over up to the next segment, or
+ * to the end: a gap in _gateway. */
+static void
+test_damaged_ahead(void **state)
+{
+    journal_pos_t  at;
+    uint64_t       told;
+
+    (void) state;
+
+    seen("s1");
+    whole(1, "file.read", "s1", "succeeded", 200);
+    at = journal_tail(p.journal);
+    whole(2, "file.read", "s1", "succeeded", 200);
+    damage(at.segment, at.offset);
+    assert_int_equal(journal_roll(p.journal), 0);
+    whole(3, "file.read", "s1", "succeeded", 200);
+    told = stats_get(STATS_JOURNAL_DAMAGED);
+    go();
+
+    is("s1", "select count(*) from history_events", "2");
+    is("_gateway", "select json_extract(result_json, '$.reason') from"
+       " history_events where operation_type = 'gateway.gap'",
+       "journal_damaged");
+    assert_int_equal(stats_get(STATS_JOURNAL_DAMAGED) - told, 2);
+
+    at = journal_tail(p.journal);
+    whole(4, "file.read", "s1", "succeeded", 200);
+    damage(at.segment, at.offset);
+    go();
+    whole(5, "file.read", "s1", "succeeded", 200);
+    go();
+
+    is("s1", "select count(*) from history_events", "3");
+    is("_gateway", "select count(*) from history_events where operation_type ="
+       " 'gateway.gap'", "2");
+    assert_int_equal(stats_get(STATS_JOURNAL_DAMAGED) - told, 4);
+}
+
+
 /* More waits for a locked file than may: all wait, and when it goes on nothing
  * of anybody is missing. */
 static void
@@ -615,6 +740,8 @@ main(int argc, char **argv)
         store_case(test_locked_gateway),
         store_case(test_locked_gateway_and_killed),
         store_case(test_held_with_more_aside),
+        store_case(test_damaged_aside),
+        store_case(test_damaged_ahead),
         store_case(test_no_room_to_wait),
         store_case(test_poll_without_descriptors),
         store_case(test_stop_with_backlog),
