@@ -100,12 +100,24 @@ ngx_http_sandbox_put_stated(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx,
 }
 
 
+/* Whose history a record or a gap goes to: strangers, and what names no sandbox
+ * in one way, write into none but the gateway's own. */
+
+static sb_str_t
+ngx_http_sandbox_record_sandbox(ngx_http_sandbox_ctx_t *ctx)
+{
+    return ctx->route_rc == SB_OK && ctx->authenticated ? ctx->route.sandbox
+                                                        : sb_str("", 0);
+}
+
+
 ngx_int_t
 ngx_http_sandbox_record_begin(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
     size_t                        len;
     uint8_t                       flags;
+    sb_str_t                      sandbox;
     ngx_str_t                     agent, source, path;
     sb_frame_writer_t             w;
     ngx_http_sandbox_loc_conf_t  *lcf;
@@ -135,12 +147,10 @@ ngx_http_sandbox_record_begin(ngx_http_request_t *r,
     sb_frame_put_u64(&w, SB_T_TIME, ctx->started_us);
     ngx_http_sandbox_put_text(&w, SB_T_TYPE, ctx->op->name);
 
-    /* strangers write into no history but the gateway's own */
+    sandbox = ngx_http_sandbox_record_sandbox(ctx);
 
-    if (ctx->route.sandbox.len && ctx->route_rc == SB_OK
-        && ctx->authenticated)
-    {
-        sb_frame_put(&w, SB_T_SANDBOX, ctx->route.sandbox);
+    if (sandbox.len) {
+        sb_frame_put(&w, SB_T_SANDBOX, sandbox);
     }
 
     if (ctx->route.port) {
@@ -214,7 +224,7 @@ ngx_http_sandbox_record_begin(ngx_http_request_t *r,
     }
 
     if (!(flags & SB_FF_STRICT)) {
-        ngx_http_sandbox_helper_gap(ctx->route.sandbox,
+        ngx_http_sandbox_helper_gap(sandbox,
                                     ctx->overloaded ? "queue_full"
                                                     : "recorder_unavailable");
     }
@@ -256,7 +266,8 @@ ngx_http_sandbox_record_facts(ngx_http_request_t *r,
     ctx->overloaded = 1;
 
     if (ctx->mode != NGX_HTTP_SANDBOX_STRICT) {
-        ngx_http_sandbox_helper_gap(ctx->route.sandbox, "queue_full");
+        ngx_http_sandbox_helper_gap(ngx_http_sandbox_record_sandbox(ctx),
+                                    "queue_full");
     }
 
     return NGX_OK;
@@ -593,7 +604,8 @@ ngx_http_sandbox_record_end(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
                                      NGX_HTTP_SANDBOX_QUEUE_ALWAYS)
         == 0)
     {
-        ngx_http_sandbox_helper_gap(ctx->route.sandbox, "end_lost");
+        ngx_http_sandbox_helper_gap(ngx_http_sandbox_record_sandbox(ctx),
+                                    "end_lost");
     }
 }
 

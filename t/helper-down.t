@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep time);
 
 my $t = SandboxTest->new->start;
 my $up = $t->up;
-$t->sandbox($_) for qw(s1 s2);
+$t->sandbox($_) for qw(s1 s2 s3);
 my $execd = '/v1/sandboxes/s1/proxy/44772';
 my @ids;
 
@@ -25,6 +25,7 @@ sub command { $t->post("$execd/command", body => '{"command":"echo hi"}') }
 
 push @ids, command()->header('X-Operation-Id') for 1 .. 5;
 $t->record($ids[-1]);
+$t->record($t->get('/v1/sandboxes/s3/proxy/44772/files/info?path=%2Fa'));
 
 # Killed while nothing is going on.
 
@@ -55,6 +56,12 @@ is($t->get("$execd/ping")->status, 200, 'so does what is off');
 
 my @lost = ($t->get('/v1/sandboxes/s2/proxy/44772/files/info?path=%2Fa'));
 
+# Who has no credential is refused, and named in no history of a sandbox.
+
+my @strangers = map { $t->get('/v1/sandboxes/s3/proxy/44772/files/info?path=%2Fa',
+                              token => undef) } 1 .. 3;
+is_deeply([ map { $_->status } @strangers ], [ (401) x 3 ], 'strangers');
+
 # Back again.
 
 $t->start_helper;
@@ -68,8 +75,11 @@ ok($t->record($back)->{event_id}, 'and is recorded');
 my %known = map { $_->{event_id} => $_ } map { $t->history->events($_) } qw(s1 s2);
 my $recorded = grep { $known{$_->header('X-Operation-Id')} } @reads, @lost;
 my $gap_count = gap_operations();
-is($recorded + $gap_count, 8,
-   "eight operations passed: $recorded on record, $gap_count in gaps");
+is($recorded + $gap_count, 8 + @strangers,
+   "eight operations passed, three did not: $recorded on record, $gap_count in gaps");
+is_deeply([ $t->history->gaps('s3') ], [], 'the gap of strangers is in no sandbox');
+is($t->history->value('_gateway', 'select sum(operations) from gateway_gaps'),
+   @strangers + @lost, 'but in _gateway, as is that of s2, which has no file yet');
 
 for my $gap ($t->history->gaps('s1')) {
     is($gap->{status}, 'unknown', 'a gap is unknown');
