@@ -89,6 +89,38 @@ helper_signals(helper_t *h)
 }
 
 
+/* What the threads wake the server by.  Not one of them is optional: without that
+ * of the flushes, --sync full would be acknowledged as --sync normal is. */
+static bool
+helper_events(helper_t *h)
+{
+    size_t          i;
+    server_conf_t  *s = &h->server;
+
+    int  *const  fds[] = {
+        &s->fetch_fd, &s->before_fd, &s->inspect_fd, &s->ask_fd, &s->locks_fd,
+        &s->full_fd, &s->errand_fd, &s->flush_fd
+    };
+
+    for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+
+        *fds[i] = -1;
+
+        if (fds[i] == &s->flush_fd && (!h->options.full || h->options.none)) {
+            continue;
+        }
+
+        *fds[i] = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+
+        if (*fds[i] == -1) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
 /* Three descriptors for each open database, and the workers'; priorities. */
 static void
 helper_limits(void)
@@ -494,22 +526,10 @@ main(int argc, char **argv)
 
     helper_limits();
 
-    h.server.fetch_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
-    h.server.before_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
-    h.server.inspect_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
-    h.server.flush_fd = h.options.full && !h.options.none
-                        ? eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK) : -1;
-
-    h.server.ask_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
-    h.server.locks_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
-    h.server.full_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
-    h.server.errand_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
-
-    if (h.server.fetch_fd == -1 || h.server.full_fd == -1
-        || h.server.errand_fd == -1 || h.server.locks_fd == -1
-        || h.server.before_fd == -1 || h.server.inspect_fd == -1
-        || h.server.ask_fd == -1 || !helper_signals(&h)) {
-        return helper_fail(strerror(errno));
+    if (!helper_events(&h) || !helper_signals(&h)) {
+        (void) snprintf(why, sizeof(why), "no descriptor for events or signals"
+                        ": %s", strerror(errno));
+        return helper_fail(why);
     }
 
     if (h.options.upstream) {
