@@ -31,7 +31,8 @@
 index_t *
 index_new(const char *base, const char *history, bool plain)
 {
-    index_t  *ix;
+    index_t             *ix;
+    pthread_condattr_t   attr;
 
     ix = calloc(1, sizeof(index_t));
     if (ix == NULL) {
@@ -39,7 +40,10 @@ index_new(const char *base, const char *history, bool plain)
     }
 
     pthread_mutex_init(&ix->lock, NULL);
-    pthread_cond_init(&ix->news, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&ix->news, &attr);
+    pthread_condattr_destroy(&attr);
     (void) sem_init(&ix->wake, 0, 0);
     ix->dirty_last = &ix->dirty;
     ix->text.max = INDEX_BATCH_TEXT + 32 * 1024 * 1024;
@@ -231,7 +235,7 @@ index_round(index_t *ix, size_t *n, bool *left)
 
         *left = true;
 
-        if (rc != SQLITE_OK || again->failing || again->retry_us > sb_now_us())
+        if (rc != SQLITE_OK || again->failing || again->retry_us > sb_mono_us())
         {
             index_dirty(ix, again, false);
 
@@ -360,7 +364,7 @@ index_turn(index_t *ix, size_t *n)
     cursor = stats_get(STATS_APPLIED_CURSOR);
     index_take(ix);
 
-    if (sb_now_us() >= ix->sweep_us) {
+    if (sb_mono_us() >= ix->sweep_us) {
 
         if (index_removed(ix)) {
             (void) index_db_anew(ix, "it was removed");
@@ -369,7 +373,7 @@ index_turn(index_t *ix, size_t *n)
         }
 
         rc = index_sweep(ix);
-        ix->sweep_us = sb_now_us() + INDEX_SWEEP_US;
+        ix->sweep_us = sb_mono_us() + INDEX_SWEEP_US;
         swept = true;
     }
 
@@ -460,7 +464,7 @@ index_awaited(index_t *ix)
     /* not for a cursor that never comes, or takes long in any case */
 
     return atomic_load(&ix->hurry) > ix->reached
-           && sb_now_us() <= atomic_load(&ix->hurry_us) + INDEX_HURRY_US;
+           && sb_mono_us() <= atomic_load(&ix->hurry_us) + INDEX_HURRY_US;
 }
 
 
@@ -484,7 +488,7 @@ index_wake(index_t *ix, const struct timespec *until)
     int  rc;
 
     do {
-        rc = sem_timedwait(&ix->wake, until);
+        rc = sem_clockwait(&ix->wake, CLOCK_MONOTONIC, until);
     } while (rc == -1 && errno == EINTR);
 
     return rc == 0;
@@ -494,7 +498,7 @@ index_wake(index_t *ix, const struct timespec *until)
 static void
 index_until(struct timespec *until, unsigned ms)
 {
-    (void) clock_gettime(CLOCK_REALTIME, until);
+    (void) clock_gettime(CLOCK_MONOTONIC, until);
     until->tv_nsec += (long) (ms % 1000) * 1000000;
     until->tv_sec += ms / 1000 + until->tv_nsec / 1000000000;
     until->tv_nsec %= 1000000000;
@@ -538,7 +542,7 @@ index_put_off(index_t *ix)
 
     index_take(ix);
 
-    return ix->oldest_us && sb_now_us() < ix->oldest_us + INDEX_PUT_OFF_US;
+    return ix->oldest_us && sb_mono_us() < ix->oldest_us + INDEX_PUT_OFF_US;
 }
 
 
@@ -561,7 +565,7 @@ index_thread(void *data)
             continue;
         }
 
-        usual = ix->oldest_us && sb_now_us() > ix->oldest_us + INDEX_LATE_US;
+        usual = ix->oldest_us && sb_mono_us() > ix->oldest_us + INDEX_LATE_US;
 
         pthread_mutex_lock(&ix->lock);
         index_priority(ix, usual || index_awaited(ix));
@@ -702,7 +706,7 @@ index_hurry(index_t *ix, uint64_t cursor)
     unsigned long long  was;
 
     was = atomic_load(&ix->hurry);
-    atomic_store(&ix->hurry_us, sb_now_us());
+    atomic_store(&ix->hurry_us, sb_mono_us());
 
     while (was < cursor
            && !atomic_compare_exchange_weak(&ix->hurry, &was, cursor))
@@ -759,7 +763,7 @@ index_numbers(index_t *ix, index_numbers_t *n)
     uint64_t  now, oldest;
 
     oldest = atomic_load(&ix->waiting_us);
-    now = sb_now_us();
+    now = sb_mono_us();
 
     pthread_mutex_lock(&ix->lock);
     *n = ix->numbers;

@@ -162,7 +162,7 @@ index_box_open(index_t *ix, index_box_t *box)
     if (box->db == NULL) {
         /* no memory: what is closed is in no list */
         box->failing = true;
-        box->retry_us = sb_now_us() + INDEX_RETRY_US;
+        box->retry_us = sb_mono_us() + INDEX_RETRY_US;
         return false;
     }
 
@@ -188,7 +188,7 @@ index_box_open(index_t *ix, index_box_t *box)
         }
 
         box->failing = true;
-        box->retry_us = sb_now_us() + INDEX_RETRY_US;
+        box->retry_us = sb_mono_us() + INDEX_RETRY_US;
         index_box_close(ix, box);
         return false;
     }
@@ -204,7 +204,7 @@ index_box_failed(index_t *ix, index_box_t *box)
 {
     log_minutely(LOG_WARN, "the history of %s cannot be read for the index: %s",
                  box->dir, sqlite3_errmsg(box->db));
-    box->retry_us = sb_now_us() + INDEX_RETRY_US;
+    box->retry_us = sb_mono_us() + INDEX_RETRY_US;
     index_box_close(ix, box);
 }
 
@@ -403,7 +403,7 @@ index_read(index_t *ix, index_box_t *box, int *rc)
 
     *rc = SQLITE_OK;
 
-    if (sb_now_us() < box->retry_us) {
+    if (sb_mono_us() < box->retry_us) {
         return INDEX_READ_FAILED;
     }
 

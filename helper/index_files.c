@@ -32,7 +32,7 @@ index_tell(index_t *ix, const char *dir, bool forget)
 
     } else {
         (void) snprintf(t->dir, sizeof(t->dir), "%s", dir);
-        t->at_us = sb_now_us();
+        t->at_us = sb_mono_us();
         t->forget = forget;
         t->next = atomic_load(&ix->touched);
         atomic_fetch_add(&ix->ntouched, 1);
@@ -43,7 +43,7 @@ index_tell(index_t *ix, const char *dir, bool forget)
     }
 
     none = 0;
-    (void) atomic_compare_exchange_strong(&ix->waiting_us, &none, sb_now_us());
+    (void) atomic_compare_exchange_strong(&ix->waiting_us, &none, sb_mono_us());
 
     if (!atomic_exchange(&ix->pending, true)) {
         (void) sem_post(&ix->wake);

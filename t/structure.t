@@ -89,11 +89,14 @@ for my $header (sort keys %may) {
 
 
 # What sleeps until a time of the wall clock sleeps for an hour longer when that
-# is set back; the search index waits for a semaphore, which knows no other.
+# is set back.
 
-is_deeply([ grep { $text{$_} =~ /cond_timedwait/ && $text{$_} =~ /CLOCK_REALTIME/
-                       && m{^helper/(?!index\.c)} } @c ], [],
+is_deeply([ grep { m{^helper/} && ($text{$_} =~ /sem_timedwait/
+                       || $text{$_} =~ /cond_timedwait|sem_clockwait/
+                          && $text{$_} =~ /CLOCK_REALTIME/) } @c ], [],
           'threads of the helper wait by a clock that nobody sets');
+is_deeply([ grep { m{^helper/index} && $text{$_} =~ /sb_now_us/ } @c ], [],
+          'nor does the search index ask it when to try again');
 
 
 # --- who is linked with what -------------------------------------------------------------
