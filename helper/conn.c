@@ -187,6 +187,13 @@ conn_flush(conn_t *c)
                 continue;
             }
 
+            if (errno == EPIPE || errno == ECONNRESET) {
+                /* what it has sent before it went is still to be read, up to
+                 * its end */
+                c->deaf = true;
+                break;
+            }
+
             return errno == EAGAIN;
         }
 
@@ -207,6 +214,10 @@ conn_flush(conn_t *c)
 bool
 conn_queue(conn_t *c, const void *p, size_t n)
 {
+    if (c->deaf) {
+        return true;
+    }
+
     if (c->out_sent && c->out.len + n > c->out.max) {
         c->out.len -= c->out_sent;
         memmove(c->out.data, c->out.data + c->out_sent, c->out.len);

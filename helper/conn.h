@@ -31,6 +31,7 @@ struct conn_s {
                                        HELLO */
     int               passed;       /* descriptor that came with a frame; -1 */
     bool              told;         /* what it holds, since it connected */
+    bool              deaf;         /* nobody reads what we send any more */
     bool              dead;         /* close it after this round */
     bool              writing;      /* registered for EPOLLOUT */
 
@@ -65,8 +66,8 @@ void conn_consume(conn_t *c);
 /* Makes room for a frame of n bytes.  False without memory. */
 bool conn_room(conn_t *c, size_t n);
 
-/* Queues bytes and sends what goes at once; false: the peer is gone, or it
- * does not read and its queue is full. */
+/* Queues bytes and sends what goes at once; false: it does not read and its queue
+ * is full.  What is for one that is gone is dropped: conn_read() tells. */
 bool conn_send(conn_t *c, const void *p, size_t n);
 /* Queues bytes; conn_flush() sends them. */
 bool conn_queue(conn_t *c, const void *p, size_t n);

@@ -103,12 +103,8 @@ inflight_op_free(inflight_t *t, inflight_op_t *op)
 
 
 static void
-inflight_inst_free(inflight_t *t, inflight_inst_t *i)
+inflight_inst_unlink(inflight_t *t, inflight_inst_t *i)
 {
-    while (i->ops) {
-        inflight_op_free(t, i->ops);
-    }
-
     if (i->prev) {
         i->prev->next = i->next;
     } else {
@@ -120,7 +116,34 @@ inflight_inst_free(inflight_t *t, inflight_inst_t *i)
     } else {
         t->last = i->prev;
     }
+}
 
+
+/* As the one that was used last. */
+static void
+inflight_inst_link(inflight_t *t, inflight_inst_t *i)
+{
+    i->prev = t->last;
+    i->next = NULL;
+
+    if (t->last) {
+        t->last->next = i;
+    } else {
+        t->first = i;
+    }
+
+    t->last = i;
+}
+
+
+static void
+inflight_inst_free(inflight_t *t, inflight_inst_t *i)
+{
+    while (i->ops) {
+        inflight_op_free(t, i->ops);
+    }
+
+    inflight_inst_unlink(t, i);
     table_remove(&t->instances, &i->node);
     free(i);
 }
@@ -154,6 +177,11 @@ inflight_instance(inflight_t *t, uint64_t id)
 
     i = table_find(&t->instances, &id, sizeof(id));
     if (i) {
+        if (i != t->last) {
+            inflight_inst_unlink(t, i);
+            inflight_inst_link(t, i);
+        }
+
         return i;
     }
 
@@ -178,15 +206,7 @@ inflight_instance(inflight_t *t, uint64_t id)
         return NULL;
     }
 
-    i->prev = t->last;
-
-    if (t->last) {
-        t->last->next = i;
-    } else {
-        t->first = i;
-    }
-
-    t->last = i;
+    inflight_inst_link(t, i);
 
     return i;
 }
@@ -633,6 +653,13 @@ size_t
 inflight_operations(const inflight_t *t)
 {
     return t->ops.count - t->ndetached;
+}
+
+
+size_t
+inflight_instances(const inflight_t *t)
+{
+    return t->instances.count;
 }
 
 

@@ -14,7 +14,8 @@
 typedef struct inflight_s       inflight_t;
 typedef struct inflight_inst_s  inflight_inst_t;
 
-#define INFLIGHT_INSTANCES  4096    /* remembered; the oldest idle one goes */
+#define INFLIGHT_INSTANCES  4096    /* remembered; beyond, the one
+                                       that is idle for longest goes */
 #define INFLIGHT_DETACHED   10000   /* followed at once */
 
 #define INFLIGHT_ASK_US      2000000u   /* between two questions about one */
@@ -71,6 +72,7 @@ size_t inflight_frames(const inflight_t *t, const uint8_t id[16]);
 
 /* Numbers, for tests and the log. */
 size_t inflight_operations(const inflight_t *t);
+size_t inflight_instances(const inflight_t *t);
 size_t inflight_detached(const inflight_t *t);
 
 #endif /* INFLIGHT_H_INCLUDED */

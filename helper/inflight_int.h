@@ -16,7 +16,8 @@ struct inflight_inst_s {
     bool              restarted;    /* not seen since our own start */
     uint64_t          gone_us;      /* when the last connection closed */
     inflight_op_t    *ops;
-    inflight_inst_t  *prev, *next;  /* all instances, oldest first */
+    inflight_inst_t  *prev, *next;  /* all instances, least recently used
+                                       first */
 };
 
 struct inflight_op_s {

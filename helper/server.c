@@ -401,6 +401,7 @@ server_round(server_t *s)
     server_ends(s);
 
     stats_set(STATS_OPERATIONS, inflight_operations(s->conf->inflight));
+    stats_set(STATS_INSTANCES, inflight_instances(s->conf->inflight));
     stats_set(STATS_DETACHED, inflight_detached(s->conf->inflight));
 }
 

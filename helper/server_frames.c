@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 
-/* Reads of each connection before we stop; what is left there was not
- * acknowledged. */
-#define SERVER_LAST  64
+/* Rounds before we stop, of up to SERVER_ROUND frames; what is left then was not
+ * acknowledged, and is sent again to the next helper. */
+#define SERVER_LAST  64u
 
 /* Writing works again when it did for that long: a disk that is nearly full
  * takes a small record now and then. */
@@ -1002,10 +1002,14 @@ server_last(server_t *s)
         s->nitems = 0;
 
         for (c = s->conns; c; c = c->next) {
-            if (!c->dead && conn_read(c)) {
-                server_frames(s, c);
-                more = more || c->in_used;
+
+            if (!c->dead && !conn_read(c)) {
+                c->dead = true;
             }
+
+            /* of who is gone, too: more than one round takes may have come */
+            server_frames(s, c);
+            more = more || c->in_used || c->more;
         }
 
         server_append(s);
@@ -1015,6 +1019,11 @@ server_last(server_t *s)
         }
 
     } while (more && s->error == 0 && ++rounds < SERVER_LAST);
+
+    if (more) {
+        log_line(LOG_WARN, "stopping: workers send more than %u rounds take;"
+                 " what is not acknowledged comes again", SERVER_LAST);
+    }
 
     /* sync full: the answers that a flush is missing for */
     if (s->conf->journal && s->conf->flush_fd != -1

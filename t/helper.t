@@ -731,6 +731,38 @@ ok(!-e $p->{socket}, 'the socket is gone');
 }
 
 
+# --- the last frames -----------------------------------------------------------
+
+# More than one round takes (8,192) waits in the sockets of workers that are gone
+# when the helper is told to stop.
+
+{
+    my $q = place();
+    start($q);
+    my %sent = map { $_ => $_ == 1 || $_ == 12 ? 50 : 1500 } 1 .. 12;
+    my %w = map { $_ => worker($q, 200 + $_) } 1 .. 12;
+
+    kill 'STOP', $q->{pid};
+
+    for my $n (1 .. 12) {
+        $w{$n}->send(join '', map {
+            SandboxFrames::frame('OUTPUT', $_, 900, STREAM => 0, DATA => 'x')
+        } 1 .. $sent{$n});
+        $w{$n}->close;
+    }
+
+    kill 'TERM', $q->{pid};
+    kill 'CONT', $q->{pid};
+    is(quit($q), 0, 'told to stop while fifteen thousand frames wait');
+
+    start($q);
+    is_deeply({ map { $_ => worker($q, 200 + $_)->{welcome}{LAST_SEQ} } 1 .. 12 },
+              \%sent, 'all of them are in the journal');
+    unlike(slurp($q->{log}), qr/more than \d+ rounds/, 'and it could say so');
+    is(quit($q), 0, 'ends well');
+}
+
+
 # --- much traffic ------------------------------------------------------------
 
 # How the threads of a helper are scheduled (proc(5), "policy").

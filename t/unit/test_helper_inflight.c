@@ -395,7 +395,7 @@ test_state(void **state)
 }
 
 
-/* Bounded: idle instances are forgotten, the oldest first. */
+/* Bounded: instances are forgotten that are idle for longest. */
 static void
 test_instances_bounded(void **state)
 {
@@ -409,11 +409,19 @@ test_instances_bounded(void **state)
     for (i = 2; i < INFLIGHT_INSTANCES + 100; i++) {
         tf_begin(&f, SB_F_SEEN, 0, 3, 0, 0);
         note(t, i);
+        assert_true(inflight_instances(t) <= INFLIGHT_INSTANCES);
+
+        if (i == INFLIGHT_INSTANCES - 10) {
+            /* the second is an old one, and at work */
+            tf_begin(&f, SB_F_SEEN, 0, 4, 0, 0);
+            note(t, 2);
+        }
     }
 
     assert_int_equal(inflight_last_seq(inflight_instance(t, 1)), 77);
     assert_int_equal(inflight_last_seq(inflight_instance(t, i - 1)), 3);
-    assert_int_equal(inflight_last_seq(inflight_instance(t, 2)), 0);
+    assert_int_equal(inflight_last_seq(inflight_instance(t, 2)), 4);
+    assert_int_equal(inflight_last_seq(inflight_instance(t, 3)), 0);
 
     inflight_free(t);
 }
