@@ -522,6 +522,19 @@ sb_answer_event(void *data, sb_json_event_e event, sb_str_t text,
 }
 
 
+bool
+sb_answer_dates(const sb_op_t *op, unsigned status)
+{
+    const sb_answer_row_t  *row = sb_answer_rows(op, status);
+
+    while (row && row->path && row->kind != SB_A_EXPIRES) {
+        row++;
+    }
+
+    return row && row->path;
+}
+
+
 sb_answer_t *
 sb_answer_new(const sb_op_t *op, unsigned status)
 {

@@ -107,6 +107,9 @@ typedef struct {
 /* NULL when nothing of this operation's answer is worth reading. `status` is
  * the HTTP status: answers >= 400 are read as error envelopes. */
 sb_answer_t *sb_answer_new(const sb_op_t *op, unsigned status);
+/* Does this answer say until when a sandbox exists?  Only then is one worth
+ * reading that nobody records. */
+bool sb_answer_dates(const sb_op_t *op, unsigned status);
 /* Feeds a piece; never fails: what cannot be read or passes 1 MiB is dropped
  * and said so in the facts ("unparsed": true). */
 void sb_answer_feed(sb_answer_t *a, const char *p, size_t n);

@@ -410,7 +410,8 @@ ngx_http_sandbox_taps(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     if (!encoded
         && (ctx->mode != NGX_HTTP_SANDBOX_OFF
-            || ctx->route.surface == SB_SURFACE_LIFECYCLE)
+            || (ctx->route.surface == SB_SURFACE_LIFECYCLE
+                && sb_answer_dates(ctx->op, ctx->upstream_status)))
         && ngx_http_sandbox_is_type(r, "application/json"))
     {
         /* also without a record: until when a sandbox exists */

@@ -841,6 +841,13 @@ test_answers(void **state)
     }
 
     assert_null(sb_answer_new(sb_op_find(sb_lit("sandbox.delete")), 204));
+
+    assert_true(sb_answer_dates(sb_op_find(sb_lit("sandbox.create")), 202));
+    assert_true(sb_answer_dates(sb_op_find(sb_lit("sandbox.get")), 200));
+    assert_true(sb_answer_dates(sb_op_find(sb_lit("sandbox.renew")), 200));
+    assert_false(sb_answer_dates(sb_op_find(sb_lit("sandbox.get")), 404));
+    assert_false(sb_answer_dates(sb_op_find(sb_lit("sandbox.list")), 200));
+    assert_false(sb_answer_dates(sb_op_find(sb_lit("sandbox.delete")), 204));
 }
 
 
