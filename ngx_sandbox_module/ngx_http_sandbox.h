@@ -394,6 +394,7 @@ typedef struct {
     unsigned                      tapped:1;     /* header filter has run */
     unsigned                      last:1;       /* the whole answer passed */
     unsigned                      multipart_bad:1;
+    unsigned                      path_told:1;  /* of an upload */
     unsigned                      digests:1;    /* of its files are made */
     unsigned                      content:1;    /* the answer is a file to be
                                                    kept */
@@ -547,6 +548,8 @@ ngx_int_t ngx_http_sandbox_record_facts(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 void ngx_http_sandbox_record_end(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
+/* Where an upload goes to, once, as soon as it has said so. */
+void ngx_http_sandbox_record_path(ngx_http_sandbox_ctx_t *ctx);
 /* What a list or get answer has shown to exist. */
 void ngx_http_sandbox_record_seen(ngx_http_sandbox_ctx_t *ctx);
 /* The id under which execd knows the running command. */

@@ -398,6 +398,10 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
             return ngx_http_sandbox_upload_refused(r, ctx, rc);
         }
 
+        if (rc == SB_AGAIN) {
+            ngx_http_sandbox_record_path(ctx);
+        }
+
         if (ctx->body_started && !ctx->body_done) {
 
             lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);

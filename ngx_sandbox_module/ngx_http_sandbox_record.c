@@ -370,6 +370,41 @@ ngx_http_sandbox_put_restored(sb_frame_writer_t *w,
 }
 
 
+/*
+ * Where an upload goes to is known long before it is over: who looks at what
+ * runs is told.  The first file stands for all, END has them.
+ */
+
+void
+ngx_http_sandbox_record_path(ngx_http_sandbox_ctx_t *ctx)
+{
+    size_t                      len;
+    sb_frame_writer_t           w;
+    const sb_multipart_file_t  *f;
+
+    if (!ctx->begun || ctx->path_told || ctx->multipart_bad) {
+        return;
+    }
+
+    f = sb_multipart_file(ctx->multipart, 0);
+
+    if (f == NULL || f->path.len == 0) {
+        return;
+    }
+
+    ctx->path_told = 1;
+
+    ngx_http_sandbox_open(&w, ctx, SB_F_FACTS, 0);
+    sb_frame_put(&w, SB_T_FILE_PATH, f->path);
+    len = ngx_http_sandbox_close(&w, ctx);
+
+    if (len) {
+        /* END says it again */
+        (void) ngx_http_sandbox_helper_send(ngx_http_sandbox_scratch, len, 0);
+    }
+}
+
+
 void
 ngx_http_sandbox_record_command(ngx_http_sandbox_ctx_t *ctx)
 {

@@ -131,6 +131,37 @@ $list = listed($r->header('X-Operation-Id'));
 delete @{$_}{qw(seq chain phase)} for $live, $list;
 is_deeply($live, $list, 'it, too, as it is listed');
 
+# an upload says where it goes to long before it is over
+
+{
+    my $body = SandboxTest::upload_body('/tmp/long', 'x' x 300_000, '/tmp/second', 'y' x 10);
+    my $c = $t->connect;
+    $c->write($c->build(POST => '/v1/sandboxes/s2/proxy/44772/files/upload', headers => [
+        $t->credential, 'Content-Type: multipart/form-data; boundary=B',
+        'Content-Length: ' . length $body ]) . substr $body, 0, 100_000);
+
+    $e = $s->until(sub { $_[0]{data}{file} && $_[0]{data}{file}{path} eq '/tmp/long' });
+    ok($e, 'the path of an upload is told') or diag explain $s->events;
+    is($e->{data}{phase}, 'started', 'while it runs');
+    is($e->{data}{summary}, '/tmp/long', 'and is what its row says');
+
+    my $whole = $t->record($e->{data}{id}, started => 1, sandbox => 's2');
+    is($whole->{status}, 'started', 'the record stands there');
+    ok($t->wait_for(sub {
+        my ($op) = @{ $t->get("$API/sandboxes/s2/operations?path=/tmp/long")->json->{items} // [] };
+        return $op && $op->{id} eq $e->{data}{id} && $op->{status} eq 'started' && $op->{file}{path} eq '/tmp/long';
+    }), 'and is found by its path');
+
+    $c->write(substr $body, 100_000);
+    $r = $c->response;
+    is($r->status, 200, 'it goes through');
+    $whole = $t->record($r, sandbox => 's2');
+    is_deeply([ map { [ @$_{qw(path size)} ] } @{ $whole->{files} } ],
+              [ [ '/tmp/long', 300_000 ], [ '/tmp/second', 10 ] ],
+              'and has each of its files once');
+    is($whole->{file}{after_size}, 300_000, 'with what is in it');
+}
+
 $s->close;
 
 

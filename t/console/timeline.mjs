@@ -264,9 +264,8 @@ await run({
 
     upload.write(`${part('metadata', 'application/json', '{"path":"/tmp/db/large.bin"}')}\r\n${part('file', 'application/octet-stream', '')}`);
     upload.write(piece);
-    // where it goes to is said when the upload has been read
-    await rows(page).filter({ hasText: 'file.write' }).getByText('Running').waitFor();
-    ok(true, 'C136 an upload is seen while it runs');
+    await row.getByText('Running').waitFor();
+    ok(true, 'C136 an upload is seen while it runs, with where it goes to');
     await shot(page, 'uploading');
     upload.write(piece);
     upload.end(`\r\n--${b}--\r\n`);
