@@ -237,6 +237,23 @@ await run({
     await record(page).locator('.line-delete').first().waitFor();
     is(await sides(page), [['drop table orders;'], []], 'a file that went has nothing behind');
 
+    // under load the store says for some time that it runs still: what it changed comes with its end
+    const stale = rows(page).filter({ hasText: '/tmp/db/old.sql' }).last();
+    const id = new URL(page.url()).searchParams.get('op');
+    let asked = 0;
+
+    await page.route(`**/operations/${id}`, async (route) => {
+      const answer = await (await route.fetch()).json();
+
+      await route.fulfill({ json: ++asked > 3 ? answer : { ...answer, status: 'started', completed_at: null, duration_ms: null,
+        file: { ...answer.file, has_diff: false, before_size: null } } });
+    });
+    await page.goto(history(facts.sandbox, '?type=file.*'));
+    await stale.click();
+    await record(page).locator('.line-delete').first().waitFor();
+    ok(asked > 3, 'a record that the store has late is asked for until it is whole', asked);
+    await page.unroute(`**/operations/${id}`);
+
     // what is not kept whole has the difference that the gateway tells
     await page.route('**/content?*', (route) => route.fulfill({ status: 404, json: { code: 'GATEWAY_NOT_FOUND', message: 'not kept', details: {} } }));
     await page.reload();

@@ -23,6 +23,10 @@ import { Value } from './value';
 
 const Replay = lazy(() => import('@/pages/replay'));
 
+// how soon a record is asked for again that has ended, and one that runs
+const BEHIND = 500;
+const RUNNING = 3_000;
+
 const TABS = ['output', 'diff', 'replay', 'request', 'result', 'actor', 'wire', 'files', 'links'] as const;
 type Tab = (typeof TABS)[number];
 
@@ -90,9 +94,19 @@ export function Detail({ id, sandbox, known, search, setSearch, onClose }: Props
   const { t } = useTranslation('timeline');
   const { t: common } = useTranslation();
   const { duration } = useFormat();
-  const { data, error, refetch } = useQuery(operationQuery(id, sandbox));
-  const o = data ?? known;
   const status = known?.status;
+  const { data, error, refetch } = useQuery({
+    ...operationQuery(id, sandbox),
+    // the list is told at once, the store has it a moment later: until then it says what was, or nothing
+    refetchInterval: ({ state }) => {
+      if (!state.data) {
+        return state.error && status ? RUNNING : false;
+      }
+
+      return state.data.status !== 'started' ? false : status && status !== 'started' ? BEHIND : RUNNING;
+    },
+  });
+  const o = data ?? known;
 
   // it has ended since
   useEffect(() => {
