@@ -1,4 +1,4 @@
-import { facts, is, looks, ok, open, run, sees, shot, token, url } from './lib/browser.mjs';
+import { facts, is, live, looks, ok, open, run, sees, shot, token, until, url } from './lib/browser.mjs';
 
 const leases = `${facts.origin}/console/api/v1/sandboxes/${facts.sandbox}/leases`;
 const headers = { 'OPEN-SANDBOX-API-KEY': token, 'Content-Type': 'application/json' };
@@ -10,6 +10,7 @@ const lease = async (owner, path, more = {}) => {
 };
 
 const give = (id) => fetch(`${leases}/${id}`, { method: 'DELETE', headers });
+const lists = (page) => page.seen.calls.filter((c) => /^GET .*\/locks$/.test(c) && c.includes('/api/')).length;
 const held = (page) => page.locator('[data-lock="held"]');
 const waits = (page) => page.locator('[data-lock="waiting"], [data-lock="queued"]');
 
@@ -17,9 +18,17 @@ await run({
   'who holds and who waits': async (browser) => {
     const page = await open(browser);
 
+    await page.clock.install();
     await page.goto(`${url}sandboxes/${facts.sandbox}/locks`);
     await page.getByText('Nobody holds anything').waitFor();
     ok(true, 'nothing held is said');
+
+    // told by the stream, not asked for again and again
+    await live(page);
+    await until(() => lists(page) > 1, 'the list as it was when the stream had begun');
+    const before = lists(page);
+    await page.clock.runFor(20_000);
+    is(lists(page), before, 'while nothing happens nothing is asked for');
 
     const first = await lease('build 7', '/workspace/app');
     is(first.status, 201, 'a lease is taken');
@@ -46,7 +55,18 @@ await run({
     is(await held(page).count(), 1, 'and the other one has not');
     await give(taken.id);
     await page.getByText('Nobody holds anything').waitFor();
-    is(page.seen.errors, [], 'no error in the browser');
+
+    // the line is cut: what changed meanwhile is had with one question
+    await page.context().setOffline(true);
+    const third = await lease('build 9', '/workspace/lib');
+    const cut = lists(page);
+    await page.context().setOffline(false);
+    await page.clock.runFor(5_000);
+    await held(page).getByText('/workspace/lib').waitFor();
+    ok(lists(page) > cut, 'a page that was cut off asks once it is back');
+    await give(third.id);
+    await page.getByText('Nobody holds anything').waitFor();
+    is(page.seen.errors.filter((e) => !/ERR_INTERNET_DISCONNECTED/.test(e)), [], 'no error in the browser');
     await page.context().close();
   },
 });

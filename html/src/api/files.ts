@@ -52,15 +52,6 @@ export interface VersionPage {
   next: number | null;
 }
 
-export interface Lock {
-  id: string;
-  state: 'held' | 'waiting' | 'queued';
-  type: string;
-  actor: string | null;
-  since: string;
-  keys: { path: string; mode: 'read' | 'write' }[];
-}
-
 export const hashOf = (bytes: Uint8Array): string => bytesToHex(sha256(bytes));
 
 /** execd expands $NAME and ~ in paths, and has no way to say that it should not. */
@@ -245,10 +236,4 @@ export const versionsQuery = (id: string, path: string) => queryOptions({
   queryKey: ['files', id, 'versions', path],
   queryFn: ({ signal }) => api<VersionPage>(route`sandboxes/${id}/versions`, { params: { path, limit: 200 }, signal }),
   select: distinct,
-});
-
-export const locksQuery = (id: string) => queryOptions({
-  queryKey: ['locks', id],
-  queryFn: ({ signal }) => api<{ items: Lock[] }>(route`sandboxes/${id}/locks`, { signal }),
-  refetchInterval: 5_000,
 });

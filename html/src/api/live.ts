@@ -192,12 +192,14 @@ export class LiveStream {
 export function useLive(o: LiveOptions & { enabled?: boolean }): LiveState | 'off' {
   const [state, setState] = useState<LiveState | 'off'>('off');
   const onEvent = useRef(o.onEvent);
+  const onState = useRef(o.onState);
   const after = useRef(o.after);
   const enabled = o.enabled ?? true;
   const key = JSON.stringify([o.route, o.params]);
 
   useEffect(() => {
     onEvent.current = o.onEvent;
+    onState.current = o.onState;
     after.current = o.after;
   });
 
@@ -211,7 +213,10 @@ export function useLive(o: LiveOptions & { enabled?: boolean }): LiveState | 'of
     const stream = new LiveStream({
       route, params, after: after.current,
       onEvent: (e) => onEvent.current(e),
-      onState: setState,
+      onState: (to) => {
+        setState(to);
+        onState.current?.(to);
+      },
     });
 
     return () => stream.close();

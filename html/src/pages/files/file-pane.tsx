@@ -2,7 +2,8 @@ import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'rea
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { ArrowLeft, Download, History, Lock as LockIcon, Save } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
-import { contentQuery, type Entry, locksQuery, readFile } from '@/api/files';
+import { contentQuery, type Entry, readFile } from '@/api/files';
+import { locksQuery } from '@/api/locks';
 import { useFormat } from '@/lib/format';
 import { save as saveBlob } from '@/lib/save';
 import { Button } from '@/ui/button';
@@ -37,7 +38,7 @@ function LockNotice({ id, path }: { id: string; path: string }) {
   return (
     <p role="status" className="flex flex-wrap items-center gap-x-2 border-b border-warn bg-warn-tint px-3 py-1.5 text-sm">
       <LockIcon size={15} aria-hidden className="shrink-0 text-warn" />
-      <span>{t('locked', { actor: harmless(lock.actor ?? '?'), what: harmless(lock.type) })}</span>
+      <span>{t('locked', { actor: harmless(lock.actor), what: harmless(lock.type) })}</span>
       <Time at={lock.since} as="relative" className="text-dim" />
     </p>
   );

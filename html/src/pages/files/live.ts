@@ -3,18 +3,21 @@
 
 import { useCallback, useEffect, useRef } from 'react';
 import { useQueryClient } from '@tanstack/react-query';
-import { liveRoute } from '@/api/queries';
 import { useLive } from '@/api/live';
+import { useLocksFollowed } from '@/api/locks';
+import { liveRoute } from '@/api/queries';
 import type { LiveEvent } from '@/api/types';
 import { parentOf } from './paths';
 
 const CHANGING = ['file.write', 'file.delete', 'file.move', 'file.chmod', 'file.replace', 'dir.create', 'dir.delete',
-  'command.execute', 'command.logs', 'code.execute', 'session.run', 'pty.*', 'sandbox.*', 'snapshot.*', 'isolated.*'];
+  'command.execute', 'command.logs', 'code.execute', 'session.run', 'pty.*', 'sandbox.*', 'snapshot.*', 'isolated.*',
+  'lease'];
 const AT_MOST_EVERY = 400;
 
 /** Asks again for what an operation may have changed. */
 export function useFollow(id: string): void {
   const client = useQueryClient();
+  const { onEvent: onLock, onState } = useLocksFollowed(id);
   const folders = useRef(new Set<string>());
   const all = useRef(false);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -41,20 +44,22 @@ export function useFollow(id: string): void {
   }, [client, id]);
 
   const onEvent = useCallback((e: LiveEvent) => {
+    onLock(e);
+
     if (e.event === 'operation' && e.data.phase === 'completed' && e.data.file && e.data.type !== 'dir.delete') {
       for (const path of [e.data.file.path, e.data.file.old_path]) {
         if (path) {
           folders.current.add(path).add(parentOf(path));
         }
       }
-    } else if (e.event === 'output' || (e.event === 'operation' && e.data.phase === 'started')) {
+    } else if (e.event === 'output' || e.event === 'lock' || (e.event === 'operation' && e.data.phase === 'started')) {
       return;
     } else {
       all.current = true;
     }
 
     timer.current ??= setTimeout(ask, AT_MOST_EVERY);
-  }, [ask]);
+  }, [ask, onLock]);
 
-  useLive({ route: liveRoute(id), params: { type: CHANGING, output: 0 }, onEvent });
+  useLive({ route: liveRoute(id), params: { type: CHANGING, output: 0 }, onEvent, onState });
 }

@@ -3,7 +3,9 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { LockOpen } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { Link, useParams } from 'react-router';
-import { breakLock, type Lock, locksQuery } from '@/api/locks';
+import { useLive } from '@/api/live';
+import { breakLock, type Lock, locksQuery, useLocksFollowed } from '@/api/locks';
+import { liveRoute } from '@/api/queries';
 import { useSession } from '@/api/session';
 import { useFormat } from '@/lib/format';
 import { operationLink } from '@/lib/operation';
@@ -59,6 +61,7 @@ export function Component() {
   const [breaking, setBreaking] = useState<Lock | null>(null);
 
   useTitle(t('title'));
+  useLive({ route: liveRoute(id), params: { output: 0 }, ...useLocksFollowed(id) });
 
   const doBreak = async (lock: Lock) => {
     await breakLock(id, lock.id);
