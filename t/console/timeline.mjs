@@ -10,9 +10,15 @@ const record = (page) => page.getByRole('region', { name: 'Record' });
 
 const atEnd = (page) => list(page).evaluate((e) => e.scrollHeight - e.scrollTop - e.clientHeight < 9);
 
-/** A timeline of any length, as the API would page it. */
-async function pretend(page, length) {
+/** A timeline of any length, as the API would page it; records may be made others. */
+async function pretend(page, length, made = (o) => o) {
   const asked = [];
+  const counts = new Map();
+
+  for (let n = 1; n <= length; n++) {
+    const { type } = made({ cursor: n, type: 'command.execute' });
+    counts.set(type, (counts.get(type) ?? 0) + 1);
+  }
 
   await page.route('**/api/v1/operations?*', (route) => {
     const q = new URL(route.request().url()).searchParams;
@@ -21,7 +27,7 @@ async function pretend(page, length) {
     const [lo, hi] = [Number(q.get('after') ?? 0) + 1, Math.min(length, Number(q.get('before') ?? length + 1) - 1)];
     const first = asc ? lo : Math.max(lo, hi - limit + 1);
     const last = asc ? Math.min(hi, lo + limit - 1) : hi;
-    const items = Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => ({
+    const items = Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => made({
       seq: null, cursor: first + i, id: `id-${first + i}`, sandbox_id: 's', source: 'sdk', type: 'command.execute',
       status: 'succeeded', started_at: new Date(1.7e12 + (first + i) * 1000).toISOString(), completed_at: null, duration_ms: 1,
       actor: { type: 'agent', id: 'a', thread: null, run: null, correlation: null, parent: null, identity: null },
@@ -29,8 +35,13 @@ async function pretend(page, length) {
       lock: null, chain: null, error_code: null, reason: null, folded: null,
     }));
 
+    const values = [...counts].filter(([type]) => !q.has('type') || q.getAll('type').includes(type)).map(([value, count]) => ({ value, count }));
+    const none = { values: [], other: 0 };
+
     asked.push([...q.keys()]);
     return route.fulfill({ json: {
+      ...(q.has('facets') ? { facets: { total: values.reduce((sum, v) => sum + v.count, 0), failed: 0, exact: true,
+        type: { values, other: 0 }, status: none, actor: none, sandbox: none, source: none } } : {}),
       items: asc ? items : items.reverse(), gaps: [], complete: true,
       next: (asc ? last < hi : first > lo) ? (asc ? last : first) : null, previous: null,
     } });
@@ -180,6 +191,50 @@ await run({
     await shot(page, 'grouped');
 
     ok(/operation/.test(await count()), 'how many there are is said');
+    await page.context().close();
+  },
+
+  'what is left out, over many pages': async (browser) => {
+    const page = await open(browser);
+    const total = 30_000;
+    const few = [3, 17, 29_000];      // all that is left
+    const type = (n) => (few.includes(n) ? 'file.write' : 'command.execute');
+    const asked = await pretend(page, total, (o) => ({ ...o, type: type(o.cursor) }));
+    const said = (text) => page.getByText(text, { exact: true });
+
+    await page.goto(`${url}history?not=type:command.execute`);
+    await rows(page).filter({ hasText: 'command number 29000' }).waitFor();
+    await sees(said('3 operations'), 'what is left is counted, over all pages');
+
+    // there are others, further back than what is read by itself
+    const further = page.getByRole('button', { name: 'Look further back' });
+
+    for (let n = 1; n < few.length;) {
+      await further.or(rows(page).nth(n)).first().waitFor();
+      if (await further.isVisible()) {
+        ok(await page.getByText(/older records are left out/).isVisible(), 'how far it was looked is said');
+        await further.click();
+        await until(async () => !await further.isVisible() || await rows(page).count() > n, 'a further look');
+      }
+      n = await rows(page).count();
+    }
+
+    is(await rows(page).evaluateAll((all) => all.map((e) => Number(/number (\d+)/.exec(e.textContent)[1]))), few, 'all of them are found');
+    await further.waitFor({ state: 'detached' });
+    ok(asked.every((keys) => !keys.includes('not')), 'the contract knows of no such filter');
+
+    await page.goto(`${url}history?not=type:command.execute&not=type:file.write`);
+    for (let ended = false; !ended;) {
+      await further.or(page.getByText('No record matches')).first().waitFor();
+      ended = !await further.isVisible();
+      if (!ended) {
+        is(await page.getByText('No record matches').count(), 0, 'nothing is said to match only when all was looked at');
+        await further.click();
+        await until(async () => !await further.isVisible(), 'a further look');
+        await further.or(page.getByText('No record matches')).first().waitFor();
+      }
+    }
+    await sees(said('0 operations'), 'and then the count says so too');
     await page.context().close();
   },
 

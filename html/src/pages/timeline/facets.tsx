@@ -13,6 +13,8 @@ interface Props {
   name: Property;
   label: string;
   counts: FacetValues | undefined;
+  /** Are the values all that is known, and not how many of each there are? */
+  uncounted?: boolean;
   /** Values that are there without being counted. */
   values?: readonly string[];
   search: TimelineSearch;
@@ -23,7 +25,7 @@ interface Props {
 }
 
 /** The values of one property with their counts: each can be all there is, or be left out. */
-export function Facet({ name, label, counts, values = [], search, setSearch, says = harmless, onOnly }: Props) {
+export function Facet({ name, label, counts, uncounted = false, values = [], search, setSearch, says = harmless, onOnly }: Props) {
   const { t } = useTranslation('timeline');
   const { count } = useFormat();
   const left = search.not.filter((n) => n.startsWith(`${name}:`)).map((n) => n.slice(name.length + 1));
@@ -43,7 +45,7 @@ export function Facet({ name, label, counts, values = [], search, setSearch, say
       {all.map((v) => {
         const on = isOnly(search, name, v);
         const out = isExcept(search, name, v);
-        const number = counts?.values.find((c) => c.value === v)?.count;
+        const number = uncounted ? undefined : counts?.values.find((c) => c.value === v)?.count;
 
         return (
           <div key={v} role="presentation" className="flex items-center">
@@ -65,7 +67,7 @@ export function Facet({ name, label, counts, values = [], search, setSearch, say
           </div>
         );
       })}
-      {!!counts?.other && <p className="px-2 py-1 text-xs text-dim">{t('otherValues', { count: counts.other })}</p>}
+      {!uncounted && !!counts?.other && <p className="px-2 py-1 text-xs text-dim">{t('otherValues', { count: counts.other })}</p>}
     </Menu>
   );
 }

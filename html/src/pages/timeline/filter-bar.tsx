@@ -1,16 +1,16 @@
 import { type Ref, useEffect, useState } from 'react';
-import { useQuery } from '@tanstack/react-query';
 import { Download, Layers, Radio, X } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { useNavigate } from 'react-router';
 import type { LiveState } from '@/api/live';
-import { facetsQuery, type OperationFilters } from '@/api/queries';
+import type { OperationFilters } from '@/api/queries';
 import { STATUSES } from '@/api/types';
 import { cx } from '@/lib/cx';
 import { Button } from '@/ui/button';
 import { SearchInput } from '@/ui/field';
 import { Menu, MenuCheck, MenuItem, MenuLabel, MenuLine, MenuRadio } from '@/ui/menu';
 import { harmless } from '@/ui/plain-text';
+import { useCounted } from './counted';
 import { ExportDialog, type ExportFormat, FORMATS } from './export';
 import { Facet } from './facets';
 import { FILTERS, type FilterName, GROUPS, NO_FILTERS, type SetTimelineSearch, type TimelineSearch } from './filters';
@@ -22,6 +22,8 @@ const TYPING = 250;
 interface Props {
   sandbox: string | undefined;
   filters: OperationFilters;
+  /** Values that are left out of what passes. */
+  not: readonly string[];
   search: TimelineSearch;
   setSearch: SetTimelineSearch;
   live: LiveState | 'off';
@@ -45,12 +47,13 @@ function Chip({ label, not, onRemove }: { label: string; not?: boolean; onRemove
 
 const PROPERTIES = ['type', 'status', 'actor', 'source', 'run', 'thread', 'correlation', 'sandbox'] as const;
 
-export function FilterBar({ sandbox, filters, search, setSearch, live, searchRef }: Props) {
+export function FilterBar({ sandbox, filters, not, search, setSearch, live, searchRef }: Props) {
   const { t } = useTranslation('timeline');
   const { t: common } = useTranslation();
   const navigate = useNavigate();
-  const { data } = useQuery(facetsQuery(sandbox, filters));
-  const facets = data?.facets;
+  const { facets, all: values } = useCounted(sandbox, filters, not);
+  const counts = (name: 'type' | 'status' | 'actor' | 'source' | 'sandbox') => (
+    { counts: (facets ?? values)?.[name], uncounted: !facets });
   const [typed, setTyped] = useState(search.q);
   const { view, density, setDensity, setColumn } = useRowView();
   const [exporting, setExporting] = useState<ExportFormat | null>(null);
@@ -96,14 +99,14 @@ export function FilterBar({ sandbox, filters, search, setSearch, live, searchRef
     <div className="grid gap-2 border-b px-3 py-2">
       <div className="flex flex-wrap items-center gap-2">
         <SearchInput ref={searchRef} label={t('search')} value={typed} onChange={setTyped} className="min-w-48 flex-1 basis-64" />
-        <Facet name="type" label={t('filter.type')} counts={facets?.type} values={search.type} search={search} setSearch={setSearch} />
-        <Facet name="status" label={t('filter.status')} counts={facets?.status} values={STATUSES} search={search} setSearch={setSearch}
+        <Facet name="type" label={t('filter.type')} {...counts('type')} values={search.type} search={search} setSearch={setSearch} />
+        <Facet name="status" label={t('filter.status')} {...counts('status')} values={STATUSES} search={search} setSearch={setSearch}
           says={(v) => common(`status.${v as 'failed'}`)}
         />
-        <Facet name="actor" label={t('filter.actor')} counts={facets?.actor} search={search} setSearch={setSearch} />
-        <Facet name="source" label={t('filter.source')} counts={facets?.source} search={search} setSearch={setSearch} />
+        <Facet name="actor" label={t('filter.actor')} {...counts('actor')} search={search} setSearch={setSearch} />
+        <Facet name="source" label={t('filter.source')} {...counts('source')} search={search} setSearch={setSearch} />
         {sandbox === undefined && (
-          <Facet name="sandbox" label={t('filter.sandbox')} counts={facets?.sandbox} search={search} setSearch={setSearch}
+          <Facet name="sandbox" label={t('filter.sandbox')} {...counts('sandbox')} search={search} setSearch={setSearch}
             onOnly={(id) => void navigate(`/sandboxes/${encodeURIComponent(id)}/history${location.search}`)}
           />
         )}
@@ -133,9 +136,9 @@ export function FilterBar({ sandbox, filters, search, setSearch, live, searchRef
           {t(`live.${live}`)}
         </Button>
       </div>
-      <div className={cx('flex flex-wrap items-center gap-1.5', all.length === 0 && !facets && 'invisible')}>
+      <div className={cx('flex flex-wrap items-center gap-1.5', all.length === 0 && !values && 'invisible')}>
         <span className="mr-1 text-xs text-dim tabular-nums">
-          {facets ? t('total', { count: facets.total, about: facets.exact ? '' : '+' }) : '–'}
+          {facets ? t('total', { count: facets.total, about: facets.exact ? '' : '+' }) : facets === null ? t('uncounted') : '–'}
           {!!facets?.failed && <span className="text-bad"> · {t('failed', { count: facets.failed })}</span>}
         </span>
         {all.map((c) => <Chip key={c.key} label={c.label} not={c.not} onRemove={c.remove} />)}
@@ -146,7 +149,7 @@ export function FilterBar({ sandbox, filters, search, setSearch, live, searchRef
         )}
       </div>
       {exporting && (
-        <ExportDialog format={exporting} sandbox={sandbox} filters={filters} expected={facets?.total} not={search.not}
+        <ExportDialog format={exporting} sandbox={sandbox} filters={filters} expected={values?.total} not={search.not}
           onClose={() => setExporting(null)}
         />
       )}

@@ -105,9 +105,13 @@ export const isOnly = (s: TimelineSearch, name: Property, value: string): boolea
 
 export const isExcept = (s: TimelineSearch, name: Property, value: string): boolean => s.not.includes(`${name}:${value}`);
 
-/** Is a record left out?  A status is by the question itself, and so are its counts. */
+/** What is left out, by property. */
+export const splitNot = (not: readonly string[]): [Property, string][] =>
+  [...new Set(not)].map(split).filter(([name]) => name in VALUE) as [Property, string][];
+
+/** Is a record left out? */
 export function hides(not: readonly string[]): (o: Operation) => boolean {
-  const all = not.map(split).filter(([name]) => name in VALUE && name !== 'status') as [Property, string][];
+  const all = splitNot(not);
 
   return (o) => all.some(([name, value]) => VALUE[name](o) === value);
 }

@@ -25,16 +25,20 @@ import { Stepper } from './stepper';
 import { useRowView } from './view';
 
 const NONE: readonly Operation[] = [];
+const NOTHING_LEFT_OUT: readonly string[] = [];
+// less is not worth a word: it is over at once
+const SOUGHT_LONG = 1_000;
 
 /** The timeline: of a sandbox, of a run, or of all. */
 export function Component() {
   const { t } = useTranslation('timeline');
-  const { day } = useFormat();
+  const { day, moment } = useFormat();
   const { id: sandbox, run } = useParams();
   const [search, setSearch] = useTimelineSearch();
   const filters = filtersOf(search, run);
+  const not = search.around ? NOTHING_LEFT_OUT : search.not;
   const records = useRecords({
-    sandbox, filters, not: search.around ? [] : search.not, follow: !search.still, at: search.around || search.op || undefined,
+    sandbox, filters, not, follow: !search.still, at: search.around || search.op || undefined,
   });
   const list = useRef<WindowListHandle>(null);
   const field = useRef<HTMLInputElement>(null);
@@ -48,6 +52,7 @@ export function Component() {
   const filtered = search.q !== '' || search.not.length > 0 || FILTERS.some((f) => search[f].length > 0);
   const loading = !records || records.loading;
   const error = records?.error ?? null;
+  const sought = records?.sought ?? null;
   const entries = useMemo(() => entriesOf(items, search.group, day), [items, search.group, day]);
 
   useTitle(run ? `${t('run')} ${harmless(run)}` : sandbox ? `${t('title')} · ${harmless(sandbox)}` : t('title'));
@@ -145,7 +150,7 @@ export function Component() {
           )}
         </div>
       )}
-      <FilterBar sandbox={sandbox} filters={filters} search={search} setSearch={setSearch} live={records?.live ?? 'off'} searchRef={field} />
+      <FilterBar sandbox={sandbox} filters={filters} not={not} search={search} setSearch={setSearch} live={records?.live ?? 'off'} searchRef={field} />
       {search.around && (
         <p role="status" className="flex items-center gap-2 border-b bg-tint px-3 py-1 text-sm">
           <LocateFixed size={15} aria-hidden className="text-accent" /><span className="flex-1">{t('aroundNow')}</span>
@@ -157,15 +162,23 @@ export function Component() {
           <TriangleAlert size={15} aria-hidden className="text-warn" />{t('incomplete')}
         </p>
       )}
-      <TimelineHistogram sandbox={sandbox} filters={filters} search={search} setSearch={setSearch} />
+      <TimelineHistogram sandbox={sandbox} filters={filters} not={not} search={search} setSearch={setSearch} />
       {stepping && run && at >= 0 && (
         <Stepper items={items} at={at} more={records?.newer !== false} onStep={goTo} onClose={() => setStepping(false)} />
       )}
       <div className="flex min-h-0 flex-1">
         <div className="relative flex min-w-0 flex-1 flex-col">
           {error && <div className="p-3"><ErrorNote error={error} onRetry={() => records?.window.retry()} /></div>}
-          {loading && !error && <Skeleton lines={12} className="p-3" />}
-          {!loading && !error && items.length === 0 && (filtered ? (
+          {sought && !error && (items.length === 0 || !sought.going || sought.records >= SOUGHT_LONG) && (
+            <div role="status" className="flex flex-wrap items-center gap-2 border-b bg-raised px-3 py-1 text-sm">
+              <span className="flex-1">
+                {t(sought.going ? 'seeking' : items.length > 0 ? 'soughtMore' : 'sought', { count: sought.records, at: moment(sought.back) })}
+              </span>
+              {!sought.going && <Button size="sm" onClick={() => void records!.window.seek()}>{t('seek')}</Button>}
+            </div>
+          )}
+          {(loading || (sought?.going && items.length === 0)) && !error && <Skeleton lines={12} className="p-3" />}
+          {!loading && !error && !sought && items.length === 0 && (filtered ? (
             <Empty icon={FilterX} title={t('noMatch')}>
               <div><Button onClick={() => setSearch(NO_FILTERS)}>{t('clear')}</Button></div>
             </Empty>

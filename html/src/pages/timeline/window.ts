@@ -12,7 +12,8 @@ const PAGE = 200;
 export const HELD = 1_600;
 // a search is not told live: what happens makes it ask again, so long after
 const ASK_AGAIN = 1_200;
-// pages that had nothing to show, in a row, before the reader has to ask for more
+// a page had nothing to show: the next ones are larger, and after so many in a row the reader is asked
+const LARGER = 500;
 const BARREN = 20;
 
 export type End = 'older' | 'newer';
@@ -25,6 +26,8 @@ export interface Held {
   newer: boolean | null;
   /** Records that came and are not seen: below what is looked at, or not held. */
   fresh: number;
+  /** Older records that were looked at in a row without one to show, and back to when. */
+  sought: { records: number; back: string; going: boolean } | null;
   loading: boolean;
   error: Error | null;
   /** Could all be read that was asked for? */
@@ -41,7 +44,7 @@ export interface Question {
 }
 
 const NOTHING: Held = {
-  items: [], older: null, newer: null, fresh: 0, loading: true, error: null, complete: true, epoch: 0,
+  items: [], older: null, newer: null, fresh: 0, sought: null, loading: true, error: null, complete: true, epoch: 0,
 };
 
 /** One list out of two, each record once; of two versions the one of `over`. */
@@ -136,6 +139,7 @@ export class RecordWindow {
       this.newest = after?.items.at(-1)?.cursor ?? before.items[0]?.cursor ?? around ?? 0;
       this.set({
         items, loading: false, error: null, fresh: 0, complete: before.complete && (after?.complete ?? true),
+        sought: items.length > 0 || before.next === null ? null : this.looked(null, before, true),
         older: before.next !== null, newer: after ? after.next !== null : false, epoch: this.held.epoch + 1,
       });
       told.forEach((e) => this.tell(e));
@@ -157,39 +161,63 @@ export class RecordWindow {
 
   /** Loads what is beyond an end, and lets go of what is furthest from it. */
   more(end: End): Promise<void> {
-    if (!this.held[end] || this.held.error) {
+    if (!this.held[end] || this.held.error || (end === 'older' && this.held.sought?.going === false)) {
       return Promise.resolve();
     }
 
-    return this.once(end, async () => {
-      const { epoch } = this.held;
+    return this.once(end, () => this.fill(end));
+  }
 
-      for (let barren = 0; this.held[end] && barren < BARREN; barren++) {
-        const page = await this.ask(end === 'older' ? { before: this.oldest } : { after: this.newest, order: 'asc' });
+  /** Looks further back, though there was nothing to show for long. */
+  seek(): Promise<void> {
+    if (!this.held.older || !this.held.sought) {
+      return Promise.resolve();
+    }
 
-        if (epoch !== this.held.epoch) {
-          return;
-        }
+    this.set({ sought: { ...this.held.sought, going: true } });
+    return this.once('older', () => this.fill('older'));
+  }
 
-        const last = page.items.at(-1)?.cursor;
-        const found = this.shown(page);
+  private looked(before: Held['sought'], page: OperationPage, going: boolean): Held['sought'] {
+    return {
+      records: (before?.records ?? 0) + page.items.length,
+      back: page.items.at(-1)?.started_at ?? before?.back ?? '', going,
+    };
+  }
 
-        if (end === 'older') {
-          this.oldest = last ?? this.oldest;
-        } else {
-          this.newest = last ?? this.newest;
-        }
+  /** Page after page, until there is something to show. */
+  private async fill(end: End): Promise<void> {
+    const { epoch } = this.held;
 
-        this.keep(merged(this.held.items, found), end, {
-          [end]: page.next !== null && last !== undefined, complete: this.held.complete && page.complete,
-          ...(end === 'newer' && page.next === null ? { fresh: this.following ? 0 : this.held.fresh } : {}),
-        });
+    for (let barren = 0; this.held[end] && barren < BARREN; barren++) {
+      const limit = barren === 0 ? PAGE : LARGER;
+      const page = await this.ask(end === 'older' ? { limit, before: this.oldest } : { limit, after: this.newest, order: 'asc' });
 
-        if (found.length > 0) {
-          return;
+      if (epoch !== this.held.epoch) {
+        return;
+      }
+
+      const last = page.items.at(-1)?.cursor;
+      const found = this.shown(page);
+      const goesOn = page.next !== null && last !== undefined;
+      const patch: Partial<Held> = { [end]: goesOn, complete: this.held.complete && page.complete };
+
+      if (end === 'older') {
+        this.oldest = last ?? this.oldest;
+        patch.sought = found.length > 0 || !goesOn ? null : this.looked(this.held.sought, page, barren + 1 < BARREN);
+      } else {
+        this.newest = last ?? this.newest;
+        if (page.next === null) {
+          patch.fresh = this.following ? 0 : this.held.fresh;
         }
       }
-    });
+
+      this.keep(merged(this.held.items, found), end, patch);
+
+      if (found.length > 0) {
+        return;
+      }
+    }
   }
 
   /** Takes a list, without what is too much at the end that nobody looks at. */
