@@ -317,13 +317,17 @@ run: deps
 	$(build) all
 	@exec $(B)/sandbox-gateway --data "$(DATA)" $(ARGS)
 
-# One prove, one summary; TESTS='t/routes.t' for some of them.
-TESTS ?= $(sort $(wildcard t/*.t t/interop/*.t t/console/*.t))
+# One prove, one summary; TESTS='t/routes.t' for some of them.  As many at once
+# as there are processors, those that take longest first; what shares a machine
+# is given more time to wait.
+TESTS ?= $(sort $(wildcard t/console/*.t)) $(sort $(wildcard t/interop/*.t)) \
+         $(sort $(wildcard t/*.t))
 
 test:
 	@.ci/deps test
 	$(build) all unit fuzz san
-	@prove -It/lib $(PROVE_FLAGS) $(TESTS)
+	@SANDBOX_TEST_PATIENCE=$${SANDBOX_TEST_PATIENCE:-3} \
+	    prove -It/lib -j$(JOBS) $(PROVE_FLAGS) $(TESTS)
 
 # --- installation -----------------------------------------------------------
 
