@@ -196,7 +196,8 @@ void
 history_call_flush(history_call_t *call)
 {
     if (call->out.rc == SB_OK && call->out.buf.len) {
-        (void) fwrite(call->out.buf.data, 1, call->out.buf.len, stdout);
+        (void) history_text_raw(stdout, sb_str(call->out.buf.data,
+                                               call->out.buf.len));
         call->out.buf.len = 0;
         call->flushed = true;
     }

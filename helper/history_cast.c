@@ -67,7 +67,7 @@ history_cast(history_place_t *place, const char *text,
     while (rc == 1) {
         rc = cast_next(&cast, db, &out, &err);
 
-        if (fwrite(out.data, 1, out.len, stdout) != out.len) {
+        if (!history_text_raw(stdout, sb_str(out.data, out.len))) {
             break;
         }
 

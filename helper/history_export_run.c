@@ -45,8 +45,7 @@ history_export_print(history_out_t *out)
     bool  ok;
 
     ok = out->rc == SB_OK
-         && (out->buf.len == 0
-             || fwrite(out->buf.data, 1, out->buf.len, stdout) == out->buf.len);
+         && history_text_raw(stdout, sb_str(out->buf.data, out->buf.len));
     sb_buf_free(&out->buf);
 
     return ok;

@@ -111,8 +111,8 @@ history_file_print(const history_file_t *f, history_place_t *place,
     } else if (f->values[FILE_RAW].n == 0 && isatty(STDOUT_FILENO)) {
         history_text_put(stdout, sb_str(out.data, out.len), true);
 
-    } else if (out.len) {
-        (void) fwrite(out.data, 1, out.len, stdout);
+    } else {
+        (void) history_text_raw(stdout, sb_str(out.data, out.len));
     }
 
     history_memory_check(out.nomem);

@@ -67,7 +67,7 @@ history_sink_piece(void *data, const history_piece_t *piece, sb_str_t bytes)
         history_text_put(stdout, bytes, true);
 
     } else {
-        (void) fwrite(bytes.data, 1, bytes.len, stdout);
+        (void) history_text_raw(stdout, bytes);
     }
 
     return !ferror(stdout);

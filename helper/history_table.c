@@ -83,7 +83,7 @@ bool
 history_printer_send(history_printer_t *p)
 {
     if (fflush(p->to) == 0 && !ferror(p->to)) {
-        (void) fwrite(p->text, 1, p->size, stdout);
+        (void) history_text_raw(stdout, sb_str(p->text, p->size));
 
     } else {
         history_memory_check(true);
@@ -338,7 +338,7 @@ history_printer_row(history_printer_t *p, history_row_t *row)
     }
 
     if (out.rc == SB_OK && p->format) {
-        (void) fwrite(out.buf.data, 1, out.buf.len, p->to);
+        (void) history_text_raw(p->to, sb_str(out.buf.data, out.buf.len));
 
     } else if (out.rc == SB_OK) {
         history_text_json(p->to, sb_str(out.buf.data, out.buf.len));

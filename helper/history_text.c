@@ -253,6 +253,13 @@ history_text_cell(FILE *to, sb_str_t s, unsigned width,
 }
 
 
+bool
+history_text_raw(FILE *to, sb_str_t s)
+{
+    return s.len == 0 || fwrite(s.data, 1, s.len, to) == s.len;
+}
+
+
 void
 history_text_put(FILE *to, sb_str_t s, bool lines)
 {

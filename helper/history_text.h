@@ -26,6 +26,10 @@ typedef enum {
 void history_text_cell(FILE *to, sb_str_t s, unsigned width,
     history_align_e align);
 
+/* The bytes as they are; there may be none, at no address, which fwrite() does not
+ * take.  False when they could not be written. */
+bool history_text_raw(FILE *to, sb_str_t s);
+
 /* The safe text, whole; with `lines`, line feeds and tabs stay as they are. */
 void history_text_put(FILE *to, sb_str_t s, bool lines);
 

@@ -301,7 +301,7 @@ history_verify_file(const char *path, const history_value_t *values)
         out.max = 64 * 1024;
 
         if (history_verify_json(&out, rc, &v) == SB_OK) {
-            (void) fwrite(out.data, 1, out.len, stdout);
+            (void) history_text_raw(stdout, sb_str(out.data, out.len));
             putchar('\n');
         }
 

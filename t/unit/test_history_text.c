@@ -55,6 +55,32 @@ test_safe(void **state)
 }
 
 
+/* Bytes as they are; nothing, which has no address, is no fault (-fsanitize). */
+static void
+test_raw(void **state)
+{
+    char    *mem;
+    FILE    *to;
+    size_t   size;
+
+    (void) state;
+
+    to = open_memstream(&mem, &size);
+    assert_true(history_text_raw(to, sb_str(NULL, 0)));
+    assert_true(history_text_raw(to, sb_str("\x1b\0", 2)));
+    fclose(to);
+    assert_int_equal(size, 2);
+    assert_memory_equal(mem, "\x1b\0", 2);
+    free(mem);
+
+    to = fopen("/dev/full", "w");
+    assert_non_null(to);
+    setvbuf(to, NULL, _IONBF, 0);
+    assert_false(history_text_raw(to, sb_lit("x")));
+    fclose(to);
+}
+
+
 static void
 test_safe_is_cut(void **state)
 {
@@ -173,6 +199,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_safe),
+        cmocka_unit_test(test_raw),
         cmocka_unit_test(test_safe_is_cut),
         cmocka_unit_test(test_cells),
         cmocka_unit_test(test_json),
