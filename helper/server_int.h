@@ -9,6 +9,8 @@
 
 #define SERVER_ENDS_MAX  (16 * 1024 * 1024)
 #define SERVER_LAZY_US   20000u     /* ... or after that time */
+/* Whose questions our own are; connections are numbered from 1. */
+#define SERVER_ASKER     0
 
 typedef struct {
     conn_t      *conn;
@@ -52,25 +54,35 @@ void server_send(server_t *s, conn_t *c, const void *p, size_t n);
 /* Handles the whole frames a connection has sent; those to be kept become
  * items. */
 void server_frames(server_t *s, conn_t *c);
-/* Appends the items and answers. */
-void server_append(server_t *s);
-/* Appends the ends that are due by time or by what passed. */
-void server_ends(server_t *s);
+
+/* --- server_answers.c ---------------------------------------------------- */
+
 void server_fetched(server_t *s);
 /* Answers a FETCH. */
 void server_answer_fetch(server_t *s, conn_t *c, uint64_t seq, unsigned status,
     sb_str_t body, sb_str_t reason);
-/* Appends items of one caller to the journal; 0 or an errno value. */
-int server_write(server_t *s, const journal_item_t *items, size_t n);
 /* Sends off what the threads that answer questions have written. */
 void server_answered(server_t *s);
-/* Appends the records of the console's own. */
-void server_console(server_t *s);
 /* Tells the workers which sandboxes have a full history. */
 void server_full(server_t *s);
 /* Sends off what the thread that writes has done for sandbox-history. */
 void server_errands(server_t *s);
+/* Answers an errand. */
+void server_errand_answer(server_t *s, conn_t *c, uint64_t seq,
+    unsigned status, sb_str_t text);
+
+/* --- server_journal.c ---------------------------------------------------- */
+
+/* Appends items of one caller to the journal; 0 or an errno value. */
+int server_write(server_t *s, const journal_item_t *items, size_t n);
+/* Appends the items and answers. */
+void server_append(server_t *s);
+/* Answers what a flush was missing for. */
 void server_flushed(server_t *s);
+/* Appends the records of the console's own. */
+void server_console(server_t *s);
+/* Appends the ends that are due by time or by what passed. */
+void server_ends(server_t *s);
 /* Takes what is still in the sockets before we stop. */
 void server_last(server_t *s);
 
