@@ -374,7 +374,8 @@ helper_run(helper_t *h)
     api_init(&h->api, &h->options, h->journal, h->apply, h->fetch);
 
     if (h->store) {
-        h->api.readers = readers_new(h->dirs.history_base, h->dirs.plain);
+        h->api.readers = readers_new(h->dirs.history_base, h->dirs.plain,
+                                     h->options.readers);
 
         h->api.boxes = ask_boxes_new();
 

@@ -6,6 +6,7 @@
 #include "inspector.h"
 #include "locks.h"
 #include "number.h"
+#include "reader.h"
 
 #include <getopt.h>
 #include <grp.h>
@@ -45,6 +46,7 @@ static const char  options_help[] =
     "  --questions N         of the console API that may be open at once (256)\n"
     "  --live N              live streams that may be open besides (1024)\n"
     "  --question-threads N  threads that answer them (4)\n"
+    "  --readers N           history files that stay open for them (256)\n"
     "  --lag SECONDS         how far history files may be behind the traffic (5)\n"
     "  --contents BYTES      kept of files that were written and read, all\n"
     "                        sandboxes together (1073741824)\n"
@@ -82,7 +84,7 @@ enum {
     OPT_SOCKET_GROUP, OPT_PEER, OPT_USER, OPT_SYNC, OPT_MODE, OPT_UPSTREAM,
     OPT_LOCKS, OPT_LEASES, OPT_KEY, OPT_TOKENS, OPT_FOLLOW, OPT_LAG, OPT_STOP,
     OPT_QUESTIONS, OPT_LIVE,
-    OPT_QUESTION_THREADS, OPT_TTL,
+    OPT_QUESTION_THREADS, OPT_READERS, OPT_TTL,
     OPT_SIZE, OPT_TOTAL, OPT_KEEP, OPT_OVERFLOW, OPT_ON_DELETE, OPT_HOLD,
     OPT_CLOCK, OPT_CONTENTS, OPT_FETCHES, OPT_INSPECTIONS,
     OPT_INSPECT_SECONDS, OPT_INSPECT_MEMORY, OPT_EXEC,
@@ -108,6 +110,7 @@ static const struct option  options_long[] = {
     { "questions", required_argument, NULL, OPT_QUESTIONS },
     { "live", required_argument, NULL, OPT_LIVE },
     { "question-threads", required_argument, NULL, OPT_QUESTION_THREADS },
+    { "readers", required_argument, NULL, OPT_READERS },
     { "lag", required_argument, NULL, OPT_LAG },
     { "contents", required_argument, NULL, OPT_CONTENTS },
     { "fetches", required_argument, NULL, OPT_FETCHES },
@@ -472,6 +475,14 @@ options_one(options_t *o, int c, const char *v)
         o->question_threads = (unsigned) n;
         break;
 
+    case OPT_READERS:
+        if (!options_number(v, 10, 16384, &n) || n < 16) {
+            return options_bad("--readers", v, "give a number of 16 to 16384");
+        }
+
+        o->readers = (unsigned) n;
+        break;
+
     case OPT_LAG:
         if (!options_number(v, 10, 3600, &n) || n == 0) {
             return options_bad("--lag", v, "give seconds, from 1 to 3600");
@@ -604,6 +615,7 @@ options_read(options_t *o, int argc, char **argv)
     o->questions = ASK_QUESTIONS;
     o->streams = ASK_STREAMS;
     o->question_threads = ASK_THREADS;
+    o->readers = READERS_IDLE;
 
     while ((c = getopt_long(argc, argv, "", options_long, NULL)) != -1) {
         rc = options_one(o, c, optarg);

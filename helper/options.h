@@ -42,6 +42,7 @@ typedef struct {
     unsigned     questions;         /* of the console API, open at once */
     unsigned     streams;           /* live ones, besides */
     unsigned     question_threads;
+    unsigned     readers;           /* history files kept open for them */
     retain_conf_t  limits;      /* of history files */
     int          ready_fd;      /* -1: none */
     const char  *log;

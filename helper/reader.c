@@ -1,6 +1,7 @@
 #include "reader.h"
 
 #include "id.h"
+#include "stats.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -12,20 +13,22 @@
 #define READER_STEPS    4000        /* of SQLite, between two looks at the
                                        clock */
 #define READER_BUSY_MS  1000
+#define READER_SLOTS    1024        /* lists that idle ones are found in */
 
 
 struct readers_s {
     char             *base;
     const char       *vfs;
     pthread_mutex_t   lock;
-    reader_t         *idle;         /* used last first */
+    reader_t         *idle, *oldest;    /* used last first */
+    reader_t         *slots[READER_SLOTS];
     unsigned          n;
     unsigned          max;
 };
 
 
 readers_t *
-readers_new(const char *base, bool plain)
+readers_new(const char *base, bool plain, unsigned most)
 {
     readers_t      *rs;
     struct rlimit   r;
@@ -35,12 +38,13 @@ readers_new(const char *base, bool plain)
         return NULL;
     }
 
-    rs->max = READERS_IDLE;
+    rs->max = most;
 
     if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur / 12 < rs->max) {
         rs->max = (unsigned) (r.rlim_cur / 12);
     }
 
+    stats_set(STATS_READERS_MAX, rs->max);
     pthread_mutex_init(&rs->lock, NULL);
     rs->base = strdup(base);
     rs->vfs = plain ? store_plain_vfs() : NULL;
@@ -100,18 +104,56 @@ reader_progress(void *data)
 }
 
 
+static reader_t **
+reader_slot(readers_t *rs, const char *dir)
+{
+    uint32_t  h;
+
+    for (h = 2166136261u; *dir; dir++) {
+        h = (h ^ (unsigned char) *dir) * 16777619u;
+    }
+
+    return &rs->slots[h % READER_SLOTS];
+}
+
+
+/* Idle no more; with the lock held. */
+static void
+reader_unlink(readers_t *rs, reader_t *r)
+{
+    reader_t  **p;
+
+    for (p = reader_slot(rs, r->dir); *p != r; p = &(*p)->same) { /* void */ }
+
+    *p = r->same;
+
+    if (r->prev) {
+        r->prev->next = r->next;
+    } else {
+        rs->idle = r->next;
+    }
+
+    if (r->next) {
+        r->next->prev = r->prev;
+    } else {
+        rs->oldest = r->prev;
+    }
+
+    stats_set(STATS_READERS, --rs->n);
+}
+
+
 /* One that is open already. */
 static reader_t *
 reader_idle(readers_t *rs, const char *dir)
 {
-    reader_t  *r, **p;
+    reader_t  *r;
 
     pthread_mutex_lock(&rs->lock);
 
-    for (p = &rs->idle; (r = *p) != NULL; p = &r->next) {
+    for (r = *reader_slot(rs, dir); r; r = r->same) {
         if (strcmp(r->dir, dir) == 0) {
-            *p = r->next;
-            rs->n--;
+            reader_unlink(rs, r);
             break;
         }
     }
@@ -304,7 +346,7 @@ reader_take_of(readers_t *rs, const char *dir, const char *id, int64_t *row,
 void
 reader_give(readers_t *rs, reader_t *r, bool broken)
 {
-    reader_t  *last, **p;
+    reader_t  *last, **slot;
 
     r->until_us = 0;
 
@@ -324,16 +366,24 @@ reader_give(readers_t *rs, reader_t *r, bool broken)
 
     pthread_mutex_lock(&rs->lock);
 
+    slot = reader_slot(rs, r->dir);
+    r->same = *slot;
+    *slot = r;
+    r->prev = NULL;
     r->next = rs->idle;
+
+    if (r->next) {
+        r->next->prev = r;
+    } else {
+        rs->oldest = r;
+    }
+
     rs->idle = r;
-    rs->n++;
+    stats_set(STATS_READERS, ++rs->n);
 
     if (rs->n > rs->max) {
-        for (p = &rs->idle; (*p)->next; p = &(*p)->next) { /* void */ }
-
-        last = *p;
-        *p = NULL;
-        rs->n--;
+        last = rs->oldest;
+        reader_unlink(rs, last);
     }
 
     pthread_mutex_unlock(&rs->lock);

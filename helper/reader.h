@@ -12,17 +12,16 @@
 #include "history_query.h"
 #include "store.h"
 
-#define READERS_IDLE  256       /* kept open while nobody uses them: a page
-                                   may hold records of as many files.  They take
-                                   three descriptors each, and not more than a
-                                   quarter of all */
+#define READERS_IDLE  256       /* kept open while nobody uses them, unless told:
+                                   a page may hold records of as many files */
 #define READER_MS     2000      /* what a question to one file may take */
 
 typedef struct readers_s  readers_t;
 typedef struct reader_s   reader_t;
 
 struct reader_s {
-    reader_t      *next;
+    reader_t      *prev, *next;     /* idle, used last first */
+    reader_t      *same;            /* idle, of the same slot */
     char           dir[STORE_DIR_LEN];
     sqlite3       *db;              /* ready for history_query_...() */
     sqlite3_stmt  *record;          /* of reader_record() */
@@ -33,8 +32,10 @@ struct reader_s {
     uint64_t       until_us;        /* monotonic; 0: no bound */
 };
 
-/* `base` and `plain` as for store_new().  NULL without memory. */
-readers_t *readers_new(const char *base, bool plain);
+/* `base` and `plain` as for store_new(); `most` stay open while nobody uses them.
+ * These take three descriptors and a quarter MiB each, and not more than a quarter
+ * of all descriptors.  NULL without memory. */
+readers_t *readers_new(const char *base, bool plain, unsigned most);
 void readers_free(readers_t *rs);
 const char *readers_base(const readers_t *rs);
 

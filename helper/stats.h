@@ -63,6 +63,9 @@
     X(JOURNAL_DAMAGED, counter, "journal_damaged_records_total",             \
       "records that were acknowledged and cannot be read any more")          \
     X(HANDLES, gauge, "history_handles", "open history files")               \
+    X(READERS, gauge, "history_readers",                                     \
+      "history files kept open to be read, by nobody at the moment")         \
+    X(READERS_MAX, gauge, "history_readers_max", "... at most")              \
     X(HANDLES_MAX, gauge, "history_handles_max", "files kept open at most")  \
     X(LIVE_SUBSCRIBERS, gauge, "live_streams", "live streams that are open") \
     X(LIVE_SEARCHES, gauge, "live_searches",                                 \

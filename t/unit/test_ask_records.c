@@ -12,6 +12,7 @@
 
 #include "ask_records.h"
 #include "schema.h"
+#include "stats.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,7 +74,7 @@ setup(void **state)
 
     memset(&t, 0, sizeof(t));
     tdir_make(t.path);
-    t.api.readers = readers_new(t.path, false);
+    t.api.readers = readers_new(t.path, false, 4);
     assert_non_null(t.api.readers);
     file("s1");
     add("other");
@@ -216,13 +217,84 @@ test_take_of(void **state)
 }
 
 
+/* Takes a file; was it open? */
+static bool
+warm(const char *dir, reader_t **reader)
+{
+    uint64_t         idle;
+    history_error_t  err;
+
+    idle = stats_get(STATS_READERS);
+    assert_int_equal(reader_take(t.api.readers, dir, reader, &err), READER_OK);
+    assert_string_equal((*reader)->dir, dir);
+
+    return stats_get(STATS_READERS) == idle - 1;
+}
+
+
+static void
+touch(const char *dir)
+{
+    reader_t  *r;
+
+    (void) warm(dir, &r);
+    reader_give(t.api.readers, r, false);
+}
+
+
+/* As many as told stay open: those used last. */
+static void
+test_idle(void **state)
+{
+    char       dir[8];
+    unsigned   i;
+    reader_t  *a, *b;
+
+    (void) state;
+
+    assert_int_equal(stats_get(STATS_READERS_MAX), 4);
+
+    for (i = 1; i <= 6; i++) {
+        (void) snprintf(dir, sizeof(dir), "f%u", i);
+        file(dir);
+        touch(dir);
+        assert_true(stats_get(STATS_READERS) <= 4);
+    }
+
+    /* 3 4 5 6, and 3 is used once more */
+    touch("f3");
+    file("f7");
+    touch("f7");
+    assert_true(warm("f3", &a));
+    assert_false(warm("f3", &b));
+    reader_give(t.api.readers, a, false);
+    reader_give(t.api.readers, b, false);
+    assert_int_equal(stats_get(STATS_READERS), 4);
+
+    /* 3 3 7 6 */
+    assert_true(warm("f3", &a));
+    assert_true(warm("f3", &b));
+    reader_give(t.api.readers, a, true);
+    reader_give(t.api.readers, b, true);
+    assert_true(warm("f7", &a));
+    assert_true(warm("f6", &b));
+    assert_int_equal(stats_get(STATS_READERS), 0);
+    reader_give(t.api.readers, a, false);
+    reader_give(t.api.readers, b, false);
+    assert_false(warm("f5", &a));
+    assert_int_equal(stats_get(STATS_READERS), 2);
+    reader_give(t.api.readers, a, false);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test_setup_teardown(test_records, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_take_of, setup, teardown)
+        cmocka_unit_test_setup_teardown(test_take_of, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_idle, setup, teardown)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
