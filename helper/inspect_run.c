@@ -416,6 +416,25 @@ run_type(run_level_t *l, struct archive_entry *e, sb_str_t name,
 }
 
 
+/* Bytes that nobody can unpack here count as the member tells them. */
+static bool
+run_declared(inspect_t *in, struct archive_entry *e)
+{
+    int64_t  size = archive_entry_size_is_set(e) ? archive_entry_size(e) : 0;
+
+    if (size <= 0) {
+        return true;
+    }
+
+    if ((uint64_t) size > in->out.counts[SB_IN_FILE_SIZE]) {
+        in->out.counts[SB_IN_FILE_SIZE] = (uint64_t) size;
+    }
+
+    return inspect_within(in, SB_IN_FILE_SIZE)
+           && inspect_bytes(in, (uint64_t) size);
+}
+
+
 /* One member; false: all is over. */
 static bool
 run_member(run_level_t *l, struct archive *a, struct archive_entry *e)
@@ -454,7 +473,13 @@ run_member(run_level_t *l, struct archive *a, struct archive_entry *e)
         || archive_entry_is_metadata_encrypted(e))
     {
         inspect_found(in, SB_IN_ENCRYPTED, "A member is encrypted.", name);
-        return true;
+
+        if (kind == INSPECT_IS_LINK) {
+            inspect_found(in, SB_IN_ESCAPES, "An encrypted symbolic link may "
+                          "lead anywhere.", name);
+        }
+
+        return run_declared(in, e);
     }
 
     if (archive_entry_size_is_set(e) && archive_entry_size(e) > 0) {

@@ -8,12 +8,13 @@ static const struct {
     unsigned     found;
 } words[] = {
     /* the worst one first */
-    { "encrypted", SB_IN_ENCRYPTED },
     { "inconsistent", SB_IN_INCONSISTENT },
     { "climbs", SB_IN_CLIMBS },
     { "escapes", SB_IN_ESCAPES },
     { "devices", SB_IN_DEVICES },
     { "set-id", SB_IN_SETID },
+    /* of one whose names are encrypted nothing else can be told */
+    { "encrypted", SB_IN_ENCRYPTED },
     { "broken", SB_IN_BROKEN },
     { "duplicates", SB_IN_DUPLICATES },
     { "links", SB_IN_LINKS },

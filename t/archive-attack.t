@@ -11,7 +11,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 
-use ArchiveCases qw(attacks twins);
+use ArchiveCases qw(attacks twins uploader);
 use Digest::SHA qw(sha256_hex);
 use JSON::PP;
 use SandboxTest;
@@ -49,8 +49,7 @@ run('mkdir -p /workspace/a /workspace/t; echo bait > /workspace/a/bait');
 my $before = listing('/workspace/a');
 like($before, qr{a/bait}, 'its files are listed');
 
-my $conn = $t->connect;
-my $uploads = 0;
+my $upload = uploader($t, $execd);
 
 
 # --- those that must not pass ---------------------------------------------------------
@@ -111,16 +110,7 @@ $t->stop;
 done_testing;
 
 
-sub upload {
-    my ($path, $data) = @_;
-
-    # nginx closes a connection after 1000 requests
-    $conn = $t->connect if ++$uploads % 500 == 0;
-
-    return $t->post("$execd/files/upload", conn => $conn,
-        body => SandboxTest::upload_body($path, $data),
-        headers => [ 'Content-Type: multipart/form-data; boundary=B' ]);
-}
+sub upload { return $upload->(@_) }
 
 
 sub run {

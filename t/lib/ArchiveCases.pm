@@ -9,8 +9,9 @@ use warnings;
 
 use ArchiveMaker qw(zip tar member pax gz bz2 deflated);
 use Exporter qw(import);
+use SandboxTest ();
 
-our @EXPORT_OK = qw(attacks twins);
+our @EXPORT_OK = qw(attacks twins uploader);
 
 my $MIB = 1024 * 1024;
 
@@ -357,6 +358,13 @@ sub attacks {
            zip([ { name => 'ok', data => 1 },
                  { name => 's', data => 'x' x 30, flags => 1,
                    bytes => 'y' x 42 } ]), 'encrypted');
+    $add->('C097', 'an encrypted link', 'x.zip',
+           zip([ { name => 'ok', data => 1 },
+                 { name => 'l', data => 'ok', flags => 1, mode => 0120777 } ]),
+           'encrypted', 'links', 'escapes');
+    $add->('C091', 'a bomb: encrypted', 'x.zip',
+           zip([ { name => 'z', data => "\0" x (8 * $MIB), deflate => 1,
+                   flags => 1 } ]), 'encrypted', 'ratio');
     $add->('C100', 'a wrong check sum', 'x.zip',
            zip([ { name => 's', data => 'hello', crc => 5,
                    local => { crc => 5 } } ]), 'broken');
@@ -646,6 +654,24 @@ sub directory_first {
 
     return "\0\0\0\0$directory$out" . pack 'a4vvvvVVv', "PK\5\6", 0, 0, (0 + @m) x 2,
            $length, 4, 0;
+}
+
+# What uploads one file after the other: code for (path, content).
+
+sub uploader {
+    my ($t, $execd) = @_;
+    my ($conn, $n) = (undef, 0);
+
+    return sub {
+        my ($path, $data) = @_;
+
+        # nginx closes a connection after 1000 requests
+        $conn = $t->connect if $n++ % 500 == 0;
+
+        return $t->post("$execd/files/upload", conn => $conn,
+            body => SandboxTest::upload_body($path, $data),
+            headers => [ 'Content-Type: multipart/form-data; boundary=B' ]);
+    };
 }
 
 1;
