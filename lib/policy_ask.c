@@ -69,7 +69,9 @@ sb_policy_ask_names(sb_policy_question_t *q)
 
     static const char *const  known[] = {
         "operation", "path", "command", "actor", "role", "sandbox", "metadata",
-        "image", "port", "size", "mode"
+        "image", "port", "size", "mode", "content", "archive", "archive_path",
+        "archive_entries", "archive_size", "archive_file_size",
+        "archive_ratio", "archive_depth"
     };
 
     for (v = sb_jdoc_root(q->doc)->child; v; v = v->next) {
@@ -83,8 +85,9 @@ sb_policy_ask_names(sb_policy_question_t *q)
         if (i == sizeof(known) / sizeof(known[0])) {
             return sb_policy_ask_wrong(q, "A question", "has operation, path, "
                                        "command, actor, role, sandbox, "
-                                       "metadata, image, port, size, mode, and "
-                                       "nothing else");
+                                       "metadata, image, port, size, mode, "
+                                       "content, archive and archive_* as in "
+                                       "policies, and nothing else");
         }
 
         for (w = v->next; w; w = w->next) {
@@ -239,6 +242,101 @@ sb_policy_ask_metadata(sb_policy_question_t *q)
 }
 
 
+/* A member that is a word or an array of them, each for `take`. */
+static sb_rc_t
+sb_policy_ask_words(sb_policy_question_t *q, const char *name,
+    bool (*take)(sb_policy_facts_t *facts, sb_str_t word), const char *what)
+{
+    const sb_jv_t  *v, *w;
+
+    v = sb_jv_get(sb_jdoc_root(q->doc), name);
+    w = v && v->kind == SB_JSON_OPEN_ARRAY ? v->child : v;
+
+    for ( /* void */ ; w; w = w == v ? NULL : w->next) {
+        if (w->kind != SB_JSON_STRING || !take(&q->facts, w->text)) {
+            return sb_policy_ask_wrong(q, name, what);
+        }
+    }
+
+    return SB_OK;
+}
+
+
+static sb_rc_t
+sb_policy_ask_names_of_members(sb_policy_question_t *q)
+{
+    size_t          n = 0;
+    const sb_jv_t  *v, *w;
+
+    v = sb_jv_get(sb_jdoc_root(q->doc), "archive_path");
+    w = v && v->kind == SB_JSON_OPEN_ARRAY ? v->child : v;
+
+    if (v == NULL) {
+        return SB_OK;
+    }
+
+    q->names = calloc(SB_POLICY_ASK_NAMES, sizeof(sb_str_t));
+    if (q->names == NULL) {
+        return SB_NOMEM;
+    }
+
+    for ( /* void */ ; w; w = w == v ? NULL : w->next) {
+
+        if (w->kind != SB_JSON_STRING || n == SB_POLICY_ASK_NAMES) {
+            return sb_policy_ask_wrong(q, "archive_path", "is to be a text or "
+                                       "an array of up to 1024 of them");
+        }
+
+        q->names[n++] = w->text;
+    }
+
+    sb_policy_facts_names(&q->facts, q->names, n);
+
+    return SB_OK;
+}
+
+
+static sb_rc_t
+sb_policy_ask_facts(sb_policy_question_t *q)
+{
+    size_t    i;
+    sb_rc_t   rc;
+    int64_t  n;
+
+    rc = sb_policy_ask_words(q, "content", sb_policy_facts_content,
+                             "is to be of private-key, aws-key, google-key, "
+                             "token and gateway-token");
+
+    if (rc == SB_OK) {
+        rc = sb_policy_ask_words(q, "archive", sb_policy_facts_archive,
+                                 "is to be of any, uninspected and what is "
+                                 "found in archives, such as links");
+    }
+
+    if (rc == SB_OK) {
+        rc = sb_policy_ask_names_of_members(q);
+    }
+
+    for (i = 0; rc == SB_OK && i < SB_IN_COUNTS; i++) {
+        n = -1;
+        rc = sb_policy_ask_number(q, sb_policy_facts_counts[i], INT64_MAX, &n);
+
+        if (n >= 0) {
+            sb_policy_facts_count(&q->facts, (sb_inspect_count_e) i,
+                                  (uint64_t) n);
+        }
+    }
+
+    if (rc == SB_OK && sb_policy_facts_told(&q->facts)
+        && q->request.nfiles == 0)
+    {
+        return sb_policy_ask_wrong(q, "What is in a file", "belongs to a path");
+    }
+
+    return rc;
+}
+
+
 sb_rc_t
 sb_policy_question(sb_policy_question_t *q, sb_str_t text)
 {
@@ -302,7 +400,19 @@ sb_policy_question(sb_policy_question_t *q, sb_str_t text)
         rc = sb_policy_ask_paths(q);
     }
 
+    if (rc == SB_OK) {
+        rc = sb_policy_ask_facts(q);
+    }
+
     return rc == SB_OK ? sb_policy_ask_metadata(q) : rc;
+}
+
+
+sb_rc_t
+sb_policy_question_check(sb_policy_question_t *q, const sb_policy_t *policy,
+    sb_policy_verdict_t *verdict)
+{
+    return sb_policy_facts_check(&q->facts, policy, &q->request, verdict);
 }
 
 
@@ -313,6 +423,7 @@ sb_policy_question_free(sb_policy_question_t *q)
     sb_buf_free(&q->argv);
     free(q->files);
     free(q->metadata);
+    free(q->names);
 }
 
 

@@ -127,6 +127,44 @@ sb_policy_names_new(const sb_frame_t *f)
 }
 
 
+sb_policy_names_t *
+sb_policy_names_of(const sb_policy_t *policy)
+{
+    size_t                        i, k, n;
+    sb_policy_names_t            *names;
+    const sb_policy_condition_t  *c;
+
+    names = calloc(1, sizeof(*names));
+    if (names == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < policy->n; i++) {
+        for (k = 0; k < policy->rules[i].n; k++) {
+            c = &policy->rules[i].conditions[k];
+
+            if (c->kind != SB_PC_ARCHIVE_PATH) {
+                continue;
+            }
+
+            names->n++;
+
+            for (n = 0; n < c->n; n++) {
+                if (!sb_policy_names_add(&names->conditions[names->n - 1],
+                                         c->values[n].text,
+                                         c->values[n].pattern->nocase))
+                {
+                    sb_policy_names_free(names);
+                    return NULL;
+                }
+            }
+        }
+    }
+
+    return names;
+}
+
+
 uint64_t
 sb_policy_names_match(const sb_policy_names_t *names, sb_str_t name,
     bool directory)

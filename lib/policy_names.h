@@ -17,6 +17,8 @@ typedef struct sb_policy_names_s  sb_policy_names_t;
 /* Reads them from a frame, whose bytes must stay; NULL without memory, or when
  * they are no patterns.  Free with sb_policy_names_free(). */
 sb_policy_names_t *sb_policy_names_new(const sb_frame_t *f);
+/* The same straight from the policy, which must stay. */
+sb_policy_names_t *sb_policy_names_of(const sb_policy_t *policy);
 void sb_policy_names_free(sb_policy_names_t *names);
 
 /*

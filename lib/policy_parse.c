@@ -318,34 +318,6 @@ sb_policy_limited(sb_policy_cond_e kind, bool *size)
 }
 
 
-/* SB_SCAN_* of a word; 0: it is none. */
-static unsigned
-sb_policy_content(const char *text)
-{
-    size_t  i;
-
-    static const struct {
-        const char  *name;
-        unsigned     found;
-    } words[] = {
-        { "secret", SB_SCAN_ALL },
-        { "private-key", SB_SCAN_PRIVATE_KEY },
-        { "aws-key", SB_SCAN_AWS_KEY },
-        { "google-key", SB_SCAN_GOOGLE_KEY },
-        { "token", SB_SCAN_TOKEN },
-        { "gateway-token", SB_SCAN_GATEWAY },
-    };
-
-    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(text, words[i].name) == 0) {
-            return words[i].found;
-        }
-    }
-
-    return 0;
-}
-
-
 /* Reads v->text by the kind of its condition. */
 static sb_rc_t
 sb_policy_value(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
@@ -432,7 +404,7 @@ sb_policy_value(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
         break;
 
     case SB_PC_CONTENT:
-        v->low = sb_policy_content(text);
+        v->low = sb_scan_word(text);
 
         if (v->low == 0) {
             return sb_policy_fail(s, s->token, "content is secret, private-key,"

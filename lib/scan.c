@@ -170,3 +170,30 @@ sb_scan_feed(sb_scan_t *s, const char *p, size_t n)
     memcpy(s->tail + s->len - drop, p, n);
     s->len = s->len - drop + n;
 }
+
+
+unsigned
+sb_scan_word(const char *word)
+{
+    size_t  i;
+
+    static const struct {
+        const char  *word;
+        unsigned     found;
+    } words[] = {
+        { "secret", SB_SCAN_ALL },
+        { "private-key", SB_SCAN_PRIVATE_KEY },
+        { "aws-key", SB_SCAN_AWS_KEY },
+        { "google-key", SB_SCAN_GOOGLE_KEY },
+        { "token", SB_SCAN_TOKEN },
+        { "gateway-token", SB_SCAN_GATEWAY },
+    };
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(word, words[i].word) == 0) {
+            return words[i].found;
+        }
+    }
+
+    return 0;
+}

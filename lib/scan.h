@@ -27,4 +27,7 @@ typedef struct {
 
 void sb_scan_feed(sb_scan_t *s, const char *p, size_t n);
 
+/* SB_SCAN_* of a word of the policy language; 0: it is none. */
+unsigned sb_scan_word(const char *word);
+
 #endif /* SB_SCAN_H_INCLUDED */

@@ -245,7 +245,7 @@ ngx_http_sandbox_policy_explain(ngx_http_request_t *r,
             continue;
         }
 
-        rc = sb_policy_check(policed[i].policy, &q->request, &v);
+        rc = sb_policy_question_check(q, policed[i].policy, &v);
 
         if (rc == SB_OK) {
             rc = sb_buf_add_c(b, ',');

@@ -2,8 +2,9 @@
 
 #include "gateway.h"
 #include "files.h"
+#include "number.h"
 #include "path.h"
-#include "policy.h"
+#include "policy_facts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 
 #define GW_POLICY_PATHS     64
 #define GW_POLICY_METADATA  64
+#define GW_POLICY_NAMES     64
 
 
 const char  gw_policy_default[] =
@@ -30,19 +32,33 @@ typedef struct {
     const char         *port;
     const char         *size;
     const char         *mode;
+    const char         *content;
+    const char         *archive;
+    const char         *counts[SB_IN_COUNTS];
     sb_policy_file_t    files[GW_POLICY_PATHS];
     size_t              nfiles;
     sb_policy_pair_t    metadata[GW_POLICY_METADATA];
     size_t              nmetadata;
+    sb_str_t            names[GW_POLICY_NAMES];
+    size_t              nnames;
+    sb_policy_facts_t   facts;
 } gw_policy_args_t;
+
+typedef bool (*gw_policy_take_pt)(gw_policy_args_t *a, const char *value);
 
 
 static bool gw_policy_args(gw_policy_args_t *a, int argc, char **argv);
-static bool gw_policy_list(gw_policy_args_t *a, bool path, const char *value);
+static bool gw_policy_path(gw_policy_args_t *a, const char *value);
+static bool gw_policy_metadata(gw_policy_args_t *a, const char *value);
+static bool gw_policy_name(gw_policy_args_t *a, const char *value);
 static sb_policy_t *gw_policy_load(const char *file);
 static bool gw_policy_request(gw_policy_args_t *a, sb_policy_request_t *r);
-static int gw_policy_explain(const sb_policy_t *policy, const char *file,
-    const sb_policy_request_t *r);
+static bool gw_policy_facts(gw_policy_args_t *a);
+static bool gw_policy_words(gw_policy_args_t *a, const char *option,
+    const char *words, bool (*take)(sb_policy_facts_t *facts, sb_str_t word),
+    const char *what);
+static int gw_policy_explain(gw_policy_args_t *a, const sb_policy_t *policy,
+    const char *file, sb_policy_request_t *r);
 
 
 bool
@@ -72,7 +88,12 @@ gw_policy_main(int argc, char **argv)
               "           [--command TEXT] [--actor TYPE[/ID]]"
               " [--role ROLE] [--sandbox ID]\n"
               "           [--metadata KEY=VALUE]... [--image NAME]"
-              " [--port N] [--size BYTES] [--mode MODE]\n\n"
+              " [--port N] [--size BYTES] [--mode MODE]\n"
+              "           [--content WORD[,WORD]...] [--archive WORD[,WORD]...]"
+              " [--archive-path NAME]...\n"
+              "           [--archive-entries N] [--archive-size BYTES]"
+              " [--archive-file-size BYTES]\n"
+              "           [--archive-ratio N] [--archive-depth N]\n\n"
               "Says whether the policy allows it, and by which rule: exit 0"
               " allowed, 1 denied,\n2 the policy or an option is wrong."
               "  Without an operation only the policy is\nchecked; without"
@@ -102,7 +123,7 @@ gw_policy_main(int argc, char **argv)
         rc = GW_EXIT_USAGE;
 
     } else {
-        rc = gw_policy_explain(policy, file, &r);
+        rc = gw_policy_explain(&a, policy, file, &r);
     }
 
     sb_policy_free(policy);
@@ -120,22 +141,31 @@ gw_policy_args(gw_policy_args_t *a, int argc, char **argv)
     const char  *arg, *value;
 
     const struct {
-        const char   *name;
-        const char  **value;
+        const char         *name;
+        const char        **value;
+        gw_policy_take_pt   take;
     } texts[] = {
-        { "policy", &a->policy },
-        { "operation", &a->operation },
-        { "command", &a->command },
-        { "actor", &a->actor },
-        { "role", &a->role },
-        { "sandbox", &a->sandbox },
-        { "image", &a->image },
-        { "port", &a->port },
-        { "size", &a->size },
-        { "mode", &a->mode },
-        { "path", NULL },
-        { "metadata", NULL },
-        { NULL, NULL }
+        { "policy", &a->policy, NULL },
+        { "operation", &a->operation, NULL },
+        { "command", &a->command, NULL },
+        { "actor", &a->actor, NULL },
+        { "role", &a->role, NULL },
+        { "sandbox", &a->sandbox, NULL },
+        { "image", &a->image, NULL },
+        { "port", &a->port, NULL },
+        { "size", &a->size, NULL },
+        { "mode", &a->mode, NULL },
+        { "content", &a->content, NULL },
+        { "archive", &a->archive, NULL },
+        { "archive-entries", &a->counts[SB_IN_ENTRIES], NULL },
+        { "archive-size", &a->counts[SB_IN_SIZE], NULL },
+        { "archive-file-size", &a->counts[SB_IN_FILE_SIZE], NULL },
+        { "archive-ratio", &a->counts[SB_IN_RATIO], NULL },
+        { "archive-depth", &a->counts[SB_IN_DEPTH], NULL },
+        { "path", NULL, gw_policy_path },
+        { "metadata", NULL, gw_policy_metadata },
+        { "archive-path", NULL, gw_policy_name },
+        { NULL, NULL, NULL }
     };
 
     for (i = 1; i < argc; i++) {
@@ -164,7 +194,7 @@ gw_policy_args(gw_policy_args_t *a, int argc, char **argv)
         if (texts[k].value) {
             *texts[k].value = value;
 
-        } else if (!gw_policy_list(a, texts[k].name[0] == 'p', value)) {
+        } else if (!texts[k].take(a, value)) {
             return false;
         }
     }
@@ -174,19 +204,37 @@ gw_policy_args(gw_policy_args_t *a, int argc, char **argv)
 
 
 static bool
-gw_policy_list(gw_policy_args_t *a, bool path, const char *value)
+gw_policy_path(gw_policy_args_t *a, const char *value)
+{
+    if (a->nfiles == GW_POLICY_PATHS) {
+        return gw_fail("policy check: there are more than %d paths.",
+                       GW_POLICY_PATHS);
+    }
+
+    a->files[a->nfiles++].path = sb_str(value, strlen(value));
+
+    return true;
+}
+
+
+static bool
+gw_policy_name(gw_policy_args_t *a, const char *value)
+{
+    if (a->nnames == GW_POLICY_NAMES) {
+        return gw_fail("policy check: there are more than %d members of the"
+                       " archive.", GW_POLICY_NAMES);
+    }
+
+    a->names[a->nnames++] = sb_str(value, strlen(value));
+
+    return true;
+}
+
+
+static bool
+gw_policy_metadata(gw_policy_args_t *a, const char *value)
 {
     const char  *equals;
-
-    if (path) {
-        if (a->nfiles == GW_POLICY_PATHS) {
-            return gw_fail("policy check: there are more than %d paths.",
-                           GW_POLICY_PATHS);
-        }
-
-        a->files[a->nfiles++].path = sb_str(value, strlen(value));
-        return true;
-    }
 
     equals = strchr(value, '=');
 
@@ -323,18 +371,87 @@ gw_policy_request(gw_policy_args_t *a, sb_policy_request_t *r)
     r->metadata = a->metadata;
     r->nmetadata = a->nmetadata;
 
-    return true;
+    return gw_policy_facts(a);
+}
+
+
+/* What is in the files, that nobody looks into here. */
+
+static bool
+gw_policy_facts(gw_policy_args_t *a)
+{
+    size_t    i;
+    uint64_t  n;
+
+    if (!gw_policy_words(a, "content", a->content, sb_policy_facts_content,
+                         "private-key, aws-key, google-key, token,"
+                         " gateway-token")
+        || !gw_policy_words(a, "archive", a->archive, sb_policy_facts_archive,
+                            "any, climbs, escapes, links, devices, set-id,"
+                            " encrypted, broken, inconsistent, duplicates,"
+                            " misnamed, uninspected"))
+    {
+        return false;
+    }
+
+    sb_policy_facts_names(&a->facts, a->names, a->nnames);
+
+    for (i = 0; i < SB_IN_COUNTS; i++) {
+
+        if (a->counts[i] == NULL) {
+            continue;
+        }
+
+        if (!sb_number(sb_str(a->counts[i], strlen(a->counts[i])), 10,
+                       INT64_MAX, &n))
+        {
+            return gw_fail("policy check: %s is a number, not \"%s\".",
+                           sb_policy_facts_counts[i], a->counts[i]);
+        }
+
+        sb_policy_facts_count(&a->facts, (sb_inspect_count_e) i, n);
+    }
+
+    return !sb_policy_facts_told(&a->facts) || a->nfiles
+           || gw_fail("policy check: what is in a file belongs to a --path.");
+}
+
+
+static bool
+gw_policy_words(gw_policy_args_t *a, const char *option, const char *words,
+    bool (*take)(sb_policy_facts_t *facts, sb_str_t word), const char *what)
+{
+    size_t  n;
+
+    if (words == NULL) {
+        return true;
+    }
+
+    for ( ;; ) {
+        n = strcspn(words, ",");
+
+        if (!take(&a->facts, sb_str(words, n))) {
+            return gw_fail("policy check: words of --%s are %s.", option,
+                           what);
+        }
+
+        if (words[n] == '\0') {
+            return true;
+        }
+
+        words += n + 1;
+    }
 }
 
 
 static int
-gw_policy_explain(const sb_policy_t *policy, const char *file,
-    const sb_policy_request_t *r)
+gw_policy_explain(gw_policy_args_t *a, const sb_policy_t *policy,
+    const char *file, sb_policy_request_t *r)
 {
     bool                 denied;
     sb_policy_verdict_t  v;
 
-    if (sb_policy_check(policy, r, &v) != SB_OK) {
+    if (sb_policy_facts_check(&a->facts, policy, r, &v) != SB_OK) {
         gw_fail("there is no memory left.");
         return GW_EXIT_USAGE;
     }

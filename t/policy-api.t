@@ -22,6 +22,8 @@ my $t = SandboxTest->new(server => 'sandbox_policy policy;',
         location /too/ { sandbox on;
         proxy_pass http://opensandbox$sandbox_upstream_uri; }
         location /strict/ { sandbox on; sandbox_policy strict;
+        proxy_pass http://opensandbox$sandbox_upstream_uri; }
+        location /files/ { sandbox on; sandbox_policy files;
         proxy_pass http://opensandbox$sandbox_upstream_uri; }');
 
 SandboxTest::write_file("$t->{dir}/conf/policy", <<'END');
@@ -37,12 +39,20 @@ deny team { operation sandbox.create; not metadata team=red; }
 default allow;
 END
 SandboxTest::write_file("$t->{dir}/conf/strict", "default deny \"Nothing.\";\n");
+SandboxTest::write_file("$t->{dir}/conf/files", <<'END');
+deny climbs { archive climbs; }
+deny many { archive_entries > 3; }
+deny names { archive_path **/.env; }
+deny names-too { archive_path *.exe; }
+deny content { content token; }
+default allow;
+END
 $t->start;
 
 my $r = $t->get($API);
 is($r->status, 200, 'the rules in force');
 my @items = @{ $r->json->{items} };
-is(scalar @items, 3, 'of each distinct policy');
+is(scalar @items, 4, 'of each distinct policy');
 
 my ($main) = grep { grep { $_->{location} eq '/' } @{ $_->{places} } } @items;
 is_deeply([ sort map { $_->{location} } @{ $main->{places} } ], [ '/', '/too/' ],
@@ -99,7 +109,37 @@ is_deeply(check({ operation => 'file.read' }, '/strict/'),
           { decision => 'deny', rule => 'default', line => 1, reason => 'Nothing.' },
           'where there is another');
 
-for my $bad ('', '[]', 'null', '{', '{}', '{"operation":"file.wirte"}', '{"operation":1}',
+# what is in a file, as it is told
+
+for (
+    [ climbs => archive => 'climbs' ],
+    [ climbs => archive => [ 'links', 'climbs' ] ],
+    [ 'climbs' => archive => 'uninspected' ],
+    [ many => archive_entries => 4 ],
+    [ default => archive => 'any', archive_entries => 3 ],
+    [ names => archive_path => 'a/.env' ],
+    [ 'names-too' => archive_path => [ 'a', 'b.exe' ] ],
+    [ default => archive_path => [ 'a', 'b/.envrc' ] ],
+    [ content => content => [ 'aws-key', 'token' ] ],
+    [ default => content => 'aws-key' ],
+    [ default => archive => [] ],
+) {
+    my ($rule, %told) = @$_;
+    my $item = check({ operation => 'file.write', path => '/a', %told }, '/files/');
+
+    is($item->{rule}, $rule, 'told of a file: ' . $json->encode(\%told));
+    is($item->{decision}, $rule eq 'default' ? 'allow' : 'deny', 'which decides');
+    is(!!$item->{limit}, $rule eq 'many', 'by a limit or not');
+}
+
+for my $bad ((map { qq({"operation":"file.write","path":"/a",$_}) }
+              '"archive":"unsafe"', '"archive":["link"]', '"archive":1', '"archive":[["any"]]',
+              '"archive_path":1', '"archive_path":[1]', '"archive_entries":-1',
+              '"archive_ratio":"3"', '"archive_size":1.5', '"content":"secret"',
+              '"archive_names":[]'),
+             '{"operation":"file.write","archive":"any"}',
+             '{"operation":"file.write","path":[],"content":"token"}',
+             '', '[]', 'null', '{', '{}', '{"operation":"file.wirte"}', '{"operation":1}',
              '{"operation":"file.read","path":1}', '{"operation":"file.read","path":[["a"]]}',
              '{"operation":"file.read","port":65536}', '{"operation":"file.read","mode":-1}',
              '{"operation":"file.read","command":[1]}', '{"operation":"file.read","x":1}',

@@ -183,6 +183,76 @@ is((check('--operation', 'file.write', '--path', '/workspace/a', '--size', 13421
 is((check('--operation', 'file.write', '--path', '/workspace/a', '--mode', $_))[0], 1,
    "mode $_") for qw(4755 2755 6755 40000755 8);
 
+# archives, of which the question tells
+
+my @upload = ('--operation', 'file.write', '--path', '/workspace/a.tgz');
+
+for (
+    [ 0, qr/^allowed: default/, 'any' ],
+    [ 0, qr/^would be denied: odd-archive/m, 'links' ],
+    [ 0, qr/^would be denied: odd-archive/m, 'duplicates,encrypted' ],
+    [ 0, qr/^would be denied: odd-archive/m, 'misnamed' ],
+    (map { [ 1, qr/^denied: unsafe-archive/, $_ ] }
+     qw(climbs escapes devices set-id inconsistent broken links,escapes)),
+    [ 1, qr/^denied: unsafe-archive.*nobody knows what is in it/s, 'uninspected' ],
+    [ 1, qr/^denied: archive-bomb/, 'any', '--archive-ratio', 201 ],
+    [ 0, qr/^allowed/, 'any', '--archive-ratio', 200 ],
+    [ 1, qr/^denied: archive-size/, 'any', '--archive-size', 2**30 + 1 ],
+    [ 0, qr/^allowed/, 'any', '--archive-size', 2**30 ],
+    [ 1, qr/^denied: archive-entries/, 'any', '--archive-entries', 100_001 ],
+    [ 0, qr/^allowed/, 'any', '--archive-entries', 100_000 ],
+    [ 1, qr/^denied: archive-depth/, 'any', '--archive-depth', 5 ],
+    [ 0, qr/^allowed/, 'any', '--archive-depth', 4 ],
+) {
+    my ($want, $says, $archive, @more) = @$_;
+
+    ($rc, $out) = check(@upload, '--archive', $archive, @more);
+    is($rc, $want, "policy.default: an archive, $archive @more");
+    like($out, $says, 'by its rule');
+}
+
+my @facts = policy('deny names { archive_path **/.env dir/; }', "\n",
+                   'deny content { content token; }', "\n",
+                   'deny file-size { archive_file_size > 5; }', "\ndefault allow;\n");
+
+for (
+    [ 'names', '--archive-path', 'a/b', '--archive-path', 'x/.env' ],
+    [ 'names', '--archive-path', 'dir/' ],
+    [ 'default', '--archive-path', 'dir' ],
+    [ 'default', '--archive-path', '.environment' ],
+    [ 'content', '--content', 'aws-key,token' ],
+    [ 'default', '--content', 'aws-key' ],
+    [ 'file-size', '--archive-file-size', 6 ],
+    [ 'default', '--archive-file-size', 5 ],
+    [ 'names', '--archive', 'uninspected' ],
+    [ 'default' ],
+) {
+    my ($rule, @told) = @$_;
+
+    ($rc, $out) = check(@facts, @upload, @told);
+    like($out, qr/^(?:allowed|denied): \Q$rule\E,/, "told: @told");
+}
+
+for (
+    [ qr/words of --archive are any, climbs/, '--archive', 'unsafe' ],
+    [ qr/words of --archive are/, '--archive', 'links,' ],
+    [ qr/words of --archive are/, '--archive', 'link' ],
+    [ qr/words of --content are private-key/, '--content', 'secret' ],
+    [ qr/archive_entries is a number, not "x"/, '--archive-entries', 'x' ],
+    [ qr/archive_size is a number, not "-1"/, '--archive-size', -1 ],
+    [ qr/there is no option --archive-sizes/, '--archive-sizes', 1 ],
+) {
+    my ($says, @bad) = @$_;
+
+    ($rc, $out) = check(@upload, @bad);
+    is($rc, 2, "@bad: no such thing to tell");
+    like($out, $says, 'and why');
+}
+
+($rc, $out) = check('--operation', 'file.write', '--archive', 'links');
+is($rc, 2, 'an archive without a path');
+like($out, qr/belongs to a --path/, 'and why');
+
 done_testing;
 
 
