@@ -46,6 +46,9 @@ typedef struct {
     const char  *history_on_delete;
     const char  *contents;
     const char  *fetches;
+    const char  *inspections;
+    const char  *inspect_seconds;
+    const char  *inspect_memory;
     const char  *sync;
     const char  *lag;
     const char  *locks;
@@ -56,6 +59,7 @@ typedef struct {
     const char  *limits;
     const char  *rate;
     const char  *spool_limit;
+    const char  *archives;
     const char  *holds[GW_HOLDS_MAX];
     unsigned     nholds;
     const char  *config;
@@ -87,6 +91,7 @@ typedef struct {
     char         nginx[GW_PATH_MAX];
     char         module[GW_PATH_MAX];
     char         helper[GW_PATH_MAX];
+    char         inspect[GW_PATH_MAX];  /* the helper starts it */
     char         runtime[GW_PATH_MAX];
     char         console[GW_PATH_MAX];
     unsigned     nginx_version;  /* 1022001 for 1.22.1 */

@@ -333,6 +333,8 @@ gw_fill_bounds(gw_fill_t *f, const gw_options_t *o)
         { "sandbox_lock_timeout", o->lock_timeout },
         { "sandbox_rate", o->rate },
         { "sandbox_spool_limit", o->spool_limit },
+        /* policy.default refuses what is not looked into */
+        { "sandbox_archives", o->archives ? o->archives : "256" },
         { "sandbox_api_questions", o->questions },
         { "sandbox_live_limit", o->live }
     };

@@ -35,7 +35,8 @@ typedef struct {
     size_t       offset;
     const char  *value;     /* how the help names it */
     const char  *help;
-    unsigned     most;      /* of GW_COUNT: from 1 to this */
+    unsigned     bound;     /* of GW_COUNT: from 1 to this; of GW_SIZE: MiB
+                               that it is at least */
 } gw_option_t;
 
 /* options_table.c */

@@ -101,7 +101,19 @@ const gw_option_t  gw_table[] = {
       "requests of an actor, such as \"20r/s burst=100\" (off)", 0 },
 
     { "spool-limit", GW_SIZE, GW_FLAG|GW_INENV, gw_at(spool_limit), "SIZE",
-      "uploads that are read whole before they go on, all (4g)", 0 },
+      "uploads that are read whole before they go on, all (4g)", 1 },
+
+    { "archives", GW_COUNT, GW_FLAG|GW_INENV, gw_at(archives), "N",
+      "files of one upload that are looked into as archives (256)", 1024 },
+
+    { "inspections", GW_COUNT, GW_FLAG|GW_INENV, gw_at(inspections), "N",
+      "archives that are looked into at once (2)", 64 },
+
+    { "inspect-seconds", GW_COUNT, GW_FLAG|GW_INENV, gw_at(inspect_seconds),
+      "N", "processor time for each archive (20)", 3600 },
+
+    { "inspect-memory", GW_SIZE, GW_FLAG|GW_INENV, gw_at(inspect_memory),
+      "SIZE", "memory for each archive (512m)", 64 },
 
     { "questions", GW_COUNT, GW_FLAG|GW_INENV, gw_at(questions), "N",
       "open questions of the console API (256, 64 a worker)", 65536 },

@@ -10,7 +10,7 @@ static bool gw_list_add(gw_options_t *opt, const char *value,
     const char *from);
 static bool gw_holds_add(gw_options_t *opt, const char *value,
     const char *from);
-static bool gw_size(const char *text);
+static bool gw_size(const char *text, unsigned least);
 
 
 bool
@@ -58,9 +58,9 @@ gw_option_set(gw_options_t *opt, const gw_option_t *o, const char *value,
         return gw_holds_add(opt, value, from);
 
     case GW_COUNT:
-        if (!gw_number(value, 1, o->most, &n)) {
+        if (!gw_number(value, 1, o->bound, &n)) {
             return gw_fail("%s%s: \"%s\" is not a number from 1 to %u.", from,
-                           o->name, value, o->most);
+                           o->name, value, o->bound);
         }
 
         break;
@@ -74,9 +74,9 @@ gw_option_set(gw_options_t *opt, const gw_option_t *o, const char *value,
         break;
 
     case GW_SIZE:
-        if (!gw_size(value)) {
-            return gw_fail("%s%s: \"%s\" is not a size of at least 1m, such as"
-                           " 512m or 4g.", from, o->name, value);
+        if (!gw_size(value, o->bound)) {
+            return gw_fail("%s%s: \"%s\" is not a size of at least %um, such as"
+                           " 512m or 4g.", from, o->name, value, o->bound);
         }
 
         break;
@@ -205,10 +205,10 @@ gw_number(const char *text, unsigned min, unsigned max, unsigned *n)
 }
 
 
-/* Digits and a unit, as nginx takes them. */
+/* Digits and a unit, as nginx takes them; at least so many MiB. */
 
 static bool
-gw_size(const char *text)
+gw_size(const char *text, unsigned least)
 {
     size_t       n;
     uint64_t     v;
@@ -230,5 +230,5 @@ gw_size(const char *text)
 
     v <<= unit ? 10 * (unit - units + 1) : 0;
 
-    return v >= 1024 * 1024;
+    return v >> 20 >= least;
 }

@@ -40,6 +40,8 @@ gw_programs_find(gw_programs_t *p, const gw_options_t *opt)
                       "ngx_http_sandbox_module.so")
            && gw_sibling(p->helper, dir, "lib/sandbox-gateway",
                          "sandbox-helper")
+           && gw_sibling(p->inspect, dir, "lib/sandbox-gateway",
+                         "sandbox-inspect")
            && gw_sibling(p->runtime, dir, "lib/sandbox-gateway",
                          "sandbox-runtime")
            && gw_sibling(p->console, dir, "share/sandbox-gateway", "console")

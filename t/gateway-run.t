@@ -15,6 +15,7 @@ use Time::HiRes qw(time sleep);
 use lib dirname(abs_path($0)) . '/lib';
 use FakeUpstream;
 use RunProgram qw(run_program);
+use ArchiveMaker qw(zip);
 use SandboxGateway;
 use SandboxHistory;
 
@@ -33,7 +34,8 @@ my @upstream = ('--upstream', $up->url, '--api-key-file', "$tmp/key");
 my @limits = ('--history-ttl', '3d', '--history-size', '64m', '--history-total',
               '2g', '--history-keep', '5m', '--history-overflow',
               'stop_recording', '--history-on-delete', 'archive', '--contents',
-              '2000000', '--fetches', 3, '--sync', 'full', '--lag', 9,
+              '2000000', '--fetches', 3, '--inspections', 5,
+              '--inspect-seconds', 7, '--inspect-memory', '96m', '--sync', 'full', '--lag', 9,
               '--locks', 5000, '--leases', 50, '--questions', 99, '--live', 77, '--history-hold', 's-1',
               '--history-hold', 's-2,s-3');
 my @bounds = ('--limits', 'commands=3', '--rate', '1000r/s', '--lock-timeout', '9s',
@@ -72,6 +74,22 @@ push @{ $of{ lc $_->[0] } }, $_->[1] for @{ $sent->{headers} };
 is_deeply([ @of{qw(x-forwarded-proto x-forwarded-for x-forwarded-host)} ],
           [ ['http'], ['192.0.2.1, 127.0.0.1'], ['127.0.0.1:' . $g->port] ],
           'C006 one of each');
+
+# policy.default looks into archives, so that what does that is always there
+
+$up->sandbox('s9');
+
+for ([ 200, undef, 'an honest archive', zip([ { name => 'a', data => 1 } ]) ],
+     [ 403, 'unsafe-archive', 'one that climbs', zip([ { name => '../a', data => 1 } ]) ])
+{
+    my ($status, $rule, $what, $data) = @$_;
+
+    my $upload = $g->request(POST => '/v1/sandboxes/s9/proxy/44772/files/upload',
+        headers => [ 'Content-Type: multipart/form-data; boundary=B' ],
+        body => SandboxTest::upload_body('/workspace/a.zip', $data));
+    is($upload->status, $status, $what) or diag($upload->content);
+    is($upload->json->{details}{rule}, $rule, 'by its rule') if $rule;
+}
 
 # tokens made by the console
 

@@ -41,6 +41,11 @@ my @wrong = (
     [ 2, qr/--live: "-1" is not a number from 1 to 65536/, '--live', -1 ],
     (map { [ 2, qr/--spool-limit: "\Q$_\E" is not a size of at least 1m/, '--spool-limit', $_ ] }
      '512k', '1024', 'x', '4t', '4gb', '99999999999g', '-1m'),
+    [ 2, qr/--inspect-memory: "65535k" is not a size of at least 64m/, '--inspect-memory',
+      '65535k' ],
+    [ 2, qr/--inspect-seconds: "0" is not a number from 1 to 3600/, '--inspect-seconds', 0 ],
+    [ 2, qr/--inspections: "65" is not a number from 1 to 64/, '--inspections', 65 ],
+    [ 2, qr/--archives: "1025" is not a number from 1 to 1024/, '--archives', 1025 ],
     [ 2, qr/--limits: "commands=1; x" has a character/, '--limits', 'commands=1; x' ],
     [ 2, qr/--rate: "\$x" has a character/, '--rate', '$x' ],
     [ 2, qr/--lock-timeout: "1s}" has a character/, '--lock-timeout', '1s}' ],
@@ -164,20 +169,23 @@ sub bounds {
     my ($rc, $out, $err) = $g->run('--print-config', '--data', "$g->{dir}/never", @_);
 
     return $rc ? "exit $rc: $err" : join ' ', map { s/\s+/ /gr }
-           $out =~ /^\s*(sandbox_(?:limits|lock_timeout|rate|spool_limit|api_questions
+           $out =~ /^\s*(sandbox_(?:limits|lock_timeout|rate|spool_limit|archives|api_questions
                                    |live_limit)\s+[^;]*;)/mgx;
 }
 
 $g->{env} = {};
-is(bounds(), 'sandbox_limits on;', 'bounds by default');
+is(bounds(), 'sandbox_limits on; sandbox_archives 256;', 'bounds by default');
 is(bounds('--limits', 'commands=1 queue=0', '--lock-timeout', '3s', '--rate', '20r/s burst=9',
-          '--spool-limit', '512m', '--questions', 7, '--live', 8),
+          '--spool-limit', '512m', '--archives', 9, '--questions', 7, '--live', 8),
    'sandbox_limits commands=1 queue=0; sandbox_lock_timeout 3s; sandbox_rate 20r/s burst=9;'
-   . ' sandbox_spool_limit 512m; sandbox_api_questions 7; sandbox_live_limit 8;',
+   . ' sandbox_spool_limit 512m; sandbox_archives 9; sandbox_api_questions 7;'
+   . ' sandbox_live_limit 8;',
    'bounds that are given');
-is(bounds('--limits', 'off', '--rate', 'off'), 'sandbox_limits off; sandbox_rate off;', 'or off');
+is(bounds('--limits', 'off', '--rate', 'off'),
+   'sandbox_limits off; sandbox_rate off; sandbox_archives 256;', 'or off');
 $g->{env} = { SANDBOX_GATEWAY_SPOOL_LIMIT => '1G' };
-is(bounds(), 'sandbox_limits on; sandbox_spool_limit 1G;', 'from the environment');
+is(bounds(), 'sandbox_limits on; sandbox_spool_limit 1G; sandbox_archives 256;',
+   'from the environment');
 
 # C145: a misspelt option is no silent default
 
