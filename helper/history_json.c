@@ -69,6 +69,20 @@ history_out_key(history_out_t *o, const char *name)
 
 
 void
+history_out_member(history_out_t *o, const char *name, sb_str_t v)
+{
+    history_out_key(o, name);
+
+    if (v.data) {
+        history_out_str(o, v);
+
+    } else {
+        history_out_text(o, "null");
+    }
+}
+
+
+void
 history_out_base64(history_out_t *o, const void *p, size_t n)
 {
     static const char  alphabet[] =

@@ -31,6 +31,8 @@ void history_out_int(history_out_t *o, int64_t n);
 void history_out_double(history_out_t *o, double d);
 /* `"name":`, with a comma before it unless something opened just before. */
 void history_out_key(history_out_t *o, const char *name);
+/* A member: a string, or null for one without data. */
+void history_out_member(history_out_t *o, const char *name, sb_str_t v);
 /* Base64 with padding, in quotes. */
 void history_out_base64(history_out_t *o, const void *p, size_t n);
 

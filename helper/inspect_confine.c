@@ -47,6 +47,13 @@ confine_limit(__rlimit_resource_t what, rlim_t soft, rlim_t hard)
 /* The next n statements are for this call alone. */
 #define CALL(nr, n)  BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, (nr), 0, (n))
 #define ALWAYS(nr)   CALL((nr), 1), ALLOW
+/* Four statements each, the last of which refuses. */
+#define ONLY_OF(fd)  ARG(0),                                                  \
+                     BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, (fd), 0, 1),             \
+                     ALLOW, REFUSE
+#define NOT_TO_RUN   ARG(2),                                                  \
+                     BPF_JUMP(BPF_JMP|BPF_JSET|BPF_K, PROT_EXEC, 1, 0),       \
+                     ALLOW, REFUSE
 
 /* All else, opening above all, says EPERM. */
 static const struct sock_filter  confine_calls[] = {
@@ -56,31 +63,19 @@ static const struct sock_filter  confine_calls[] = {
 
     LOAD(nr),
     CALL(__NR_pread64, 4),
-    ARG(0),
-    BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, INSPECT_FILE, 0, 1),
-    ALLOW,
-    REFUSE,
+    ONLY_OF(INSPECT_FILE),
 
     CALL(__NR_write, 4),
-    ARG(0),
-    BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, INSPECT_ANSWER, 0, 1),
-    ALLOW,
-    REFUSE,
+    ONLY_OF(INSPECT_ANSWER),
 
     /* memory: of no file, not to be run */
     CALL(__NR_mmap, 6),
     ARG(3),
     BPF_JUMP(BPF_JMP|BPF_JSET|BPF_K, MAP_ANONYMOUS, 0, 3),
-    ARG(2),
-    BPF_JUMP(BPF_JMP|BPF_JSET|BPF_K, PROT_EXEC, 1, 0),
-    ALLOW,
-    REFUSE,
+    NOT_TO_RUN,
 
     CALL(__NR_mprotect, 4),
-    ARG(2),
-    BPF_JUMP(BPF_JMP|BPF_JSET|BPF_K, PROT_EXEC, 1, 0),
-    ALLOW,
-    REFUSE,
+    NOT_TO_RUN,
 
     ALWAYS(__NR_munmap),
     ALWAYS(__NR_mremap),

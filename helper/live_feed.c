@@ -451,20 +451,6 @@ live_feed_count(live_op_t *op, const journal_record_t *r)
 /* --- what is about no operation -------------------------------------------- */
 
 static void
-live_feed_str(history_out_t *out, const char *name, sb_str_t v)
-{
-    history_out_key(out, name);
-
-    if (v.data) {
-        history_out_str(out, v);
-
-    } else {
-        history_out_text(out, "null");
-    }
-}
-
-
-static void
 live_feed_time(history_out_t *out, const char *name, uint64_t us)
 {
     char  text[SB_TIME_LEN + 1];
@@ -501,18 +487,18 @@ live_feed_gap(live_feed_t *f, const journal_record_t *r)
     sandbox = sandbox.len == 0 && op ? live_sandbox(op) : sandbox;
 
     history_out_text(&out, "{");
-    live_feed_str(&out, "sandbox_id", sandbox);
+    history_out_member(&out, "sandbox_id", sandbox);
     history_out_key(&out, "operations");
     history_out_int(&out, (int64_t) sb_field_u64(t, SB_T_COUNT, 0));
     history_out_key(&out, "output_bytes");
     history_out_int(&out, (int64_t) sb_field_u64(t, SB_T_OUTPUT_LOST, 0));
     live_feed_time(&out, "from", sb_field_u64(t, SB_T_TIME, t->time_us));
     live_feed_time(&out, "to", sb_field_u64(t, SB_T_TIME_END, t->time_us));
-    live_feed_str(&out, "reason", live_field(t, SB_T_REASON));
+    history_out_member(&out, "reason", live_field(t, SB_T_REASON));
 
     sb_uuid_text(id, t->op);
-    live_feed_str(&out, "operation_id", op ? sb_str(id, SB_UUID_LEN)
-                                           : sb_str(NULL, 0));
+    history_out_member(&out, "operation_id", op ? sb_str(id, SB_UUID_LEN)
+                                                : sb_str(NULL, 0));
     history_out_text(&out, "}");
 
     memset(&facts, 0, sizeof(facts));
@@ -549,13 +535,13 @@ live_feed_seen(const journal_record_t *r)
                 ids[facts.npaths++] = v;
             }
 
-            live_feed_str(&out, "id", v);
+            history_out_member(&out, "id", v);
 
         } else if (tag == SB_T_NAME && sandbox.len) {
-            live_feed_str(&out, "name", v);
+            history_out_member(&out, "name", v);
 
         } else if (tag == SB_T_STATE && sandbox.len) {
-            live_feed_str(&out, "state", v);
+            history_out_member(&out, "state", v);
         }
     }
 

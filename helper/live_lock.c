@@ -4,20 +4,6 @@
 
 
 static void
-live_lock_str(history_out_t *out, const char *name, sb_str_t v)
-{
-    history_out_key(out, name);
-
-    if (v.data) {
-        history_out_str(out, v);
-
-    } else {
-        history_out_text(out, "null");
-    }
-}
-
-
-static void
 live_lock_number(history_out_t *out, const char *name, uint64_t n)
 {
     history_out_key(out, name);
@@ -47,9 +33,9 @@ live_lock_holder(history_out_t *out, sb_str_t id, sb_str_t rest)
     }
 
     history_out_text(out, "{");
-    live_lock_str(out, "id", id);
-    live_lock_str(out, "actor", actor);
-    live_lock_str(out, "key", key);
+    history_out_member(out, "id", id);
+    history_out_member(out, "actor", actor);
+    history_out_member(out, "key", key);
     history_out_text(out, "}");
 }
 
@@ -81,7 +67,7 @@ live_lock_write(const sb_frame_t *f, history_out_t *out,
     sb_uuid_text(id, f->op);
 
     history_out_text(out, "{");
-    live_lock_str(out, "id", sb_str(id, SB_UUID_LEN));
+    history_out_member(out, "id", sb_str(id, SB_UUID_LEN));
     history_out_key(out, "keys");
     history_out_text(out, "[");
     first = true;
@@ -121,9 +107,9 @@ live_lock_write(const sb_frame_t *f, history_out_t *out,
         case SB_T_LOCK_READ:
         case SB_T_LOCK_WRITE:
             history_out_text(out, first ? "{" : ",{");
-            live_lock_str(out, "path", v);
-            live_lock_str(out, "mode", tag == SB_T_LOCK_WRITE
-                                       ? sb_lit("write") : sb_lit("read"));
+            history_out_member(out, "path", v);
+            history_out_member(out, "mode", tag == SB_T_LOCK_WRITE
+                               ? sb_lit("write") : sb_lit("read"));
             history_out_text(out, "}");
             first = false;
             break;
@@ -141,13 +127,13 @@ live_lock_write(const sb_frame_t *f, history_out_t *out,
 
     history_out_text(out, "]");
     live_lock_number(out, "keys_total", sb_field_u64(f, SB_T_COUNT, 0));
-    live_lock_str(out, "phase", phase);
-    live_lock_str(out, "sandbox_id", sandbox);
-    live_lock_str(out, "type", facts->type);
-    live_lock_str(out, "actor", facts->actor);
+    history_out_member(out, "phase", phase);
+    history_out_member(out, "sandbox_id", sandbox);
+    history_out_member(out, "type", facts->type);
+    history_out_member(out, "actor", facts->actor);
     live_lock_number(out, "waited_ms", sb_field_u64(f, SB_T_WAITED_US, 0)
                                        / 1000);
-    live_lock_str(out, "reason", reason);
+    history_out_member(out, "reason", reason);
     history_out_key(out, "holder");
 
     if (holder.data) {
@@ -160,11 +146,12 @@ live_lock_write(const sb_frame_t *f, history_out_t *out,
     if (fence) {
         live_lock_number(out, "fence", fence);
         sb_time_text(at, expires_us);
-        live_lock_str(out, "expires_at", expires_us ? sb_str(at, SB_TIME_LEN)
-                                                    : sb_str(NULL, 0));
+        history_out_member(out, "expires_at",
+                           expires_us ? sb_str(at, SB_TIME_LEN)
+                                      : sb_str(NULL, 0));
     }
 
     sb_time_text(at, f->time_us);
-    live_lock_str(out, "at", sb_str(at, SB_TIME_LEN));
+    history_out_member(out, "at", sb_str(at, SB_TIME_LEN));
     history_out_text(out, "}");
 }
