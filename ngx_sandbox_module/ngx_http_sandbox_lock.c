@@ -10,14 +10,21 @@
     (SB_LOCK_KEYS * (SB_LOCK_PATH + 16) + 8192)
 
 
+/* of the id of an isolated session */
+#define NGX_HTTP_SANDBOX_LOCK_SESSION  255
+
+
 /* the keys of one operation, while they are gathered */
 
 typedef struct {
     sb_lock_key_t     keys[SB_LOCK_KEYS];
     ngx_uint_t        n;
     ngx_uint_t        all;          /* too many: everything */
+    sb_str_t          within;       /* paths are those of an isolated session;
+                                       empty: of the sandbox */
     u_char           *pos;          /* of texts */
     u_char            texts[SB_LOCK_KEYS * (SB_LOCK_PATH + 2)];
+    u_char            within_text[NGX_HTTP_SANDBOX_LOCK_SESSION + 16];
 } ngx_http_sandbox_lock_keys_t;
 
 
@@ -27,6 +34,7 @@ typedef struct {
     sb_limit_e        limit;
     ngx_uint_t        locks;
     ngx_uint_t        write;
+    ngx_uint_t        session;      /* an isolated one, whole */
 } ngx_http_sandbox_lock_kind_t;
 
 
@@ -34,8 +42,12 @@ static void ngx_http_sandbox_lock_kind(ngx_http_sandbox_ctx_t *ctx,
     ngx_http_sandbox_lock_kind_t *kind);
 static void ngx_http_sandbox_lock_gather(ngx_http_sandbox_ctx_t *ctx,
     ngx_http_sandbox_lock_keys_t *k, ngx_uint_t write);
+static void ngx_http_sandbox_lock_within(ngx_http_sandbox_ctx_t *ctx,
+    ngx_http_sandbox_lock_keys_t *k);
 static void ngx_http_sandbox_lock_key(ngx_http_sandbox_lock_keys_t *k,
     sb_str_t path, ngx_uint_t write);
+static size_t ngx_http_sandbox_lock_text(ngx_http_sandbox_lock_keys_t *k,
+    sb_str_t path);
 static ngx_int_t ngx_http_sandbox_lock_header(ngx_str_t *slot,
     ngx_table_elt_t *h);
 static ngx_int_t ngx_http_sandbox_lock_ambiguous(ngx_http_request_t *r,
@@ -167,8 +179,11 @@ ngx_http_sandbox_lock_ambiguous(ngx_http_request_t *r,
 }
 
 
-/* Listing blocks nobody and waits for nobody; what lies in an isolated session
- * is not what lies in the sandbox. */
+/*
+ * Listing blocks nobody and waits for nobody.  What lies in an isolated session is
+ * not what lies in the sandbox, or nobody knows: it has keys of its own.  To end
+ * one, or to put what it has written into the sandbox, waits for its files.
+ */
 
 static void
 ngx_http_sandbox_lock_kind(ngx_http_sandbox_ctx_t *ctx,
@@ -211,6 +226,30 @@ ngx_http_sandbox_lock_kind(ngx_http_sandbox_ctx_t *ctx,
         kind->write = 1;
         return;
 
+    case SB_OP_ISOLATED_FILE_READ:
+    case SB_OP_ISOLATED_FILE_STAT:
+    case SB_OP_ISOLATED_FILE_SEARCH:
+        kind->locks = 1;
+        return;
+
+    case SB_OP_ISOLATED_FILE_WRITE:
+    case SB_OP_ISOLATED_FILE_DELETE:
+    case SB_OP_ISOLATED_FILE_MOVE:
+    case SB_OP_ISOLATED_FILE_CHMOD:
+    case SB_OP_ISOLATED_FILE_REPLACE:
+    case SB_OP_ISOLATED_DIR_CREATE:
+    case SB_OP_ISOLATED_DIR_DELETE:
+        kind->locks = 1;
+        kind->write = 1;
+        return;
+
+    case SB_OP_ISOLATED_COMMIT:
+    case SB_OP_ISOLATED_DELETE:
+        kind->locks = 1;
+        kind->write = 1;
+        kind->session = 1;
+        return;
+
     default:
         return;
     }
@@ -222,7 +261,62 @@ ngx_http_sandbox_lock_reads(ngx_http_sandbox_ctx_t *ctx,
     ngx_http_sandbox_loc_conf_t *lcf)
 {
     return lcf->locks && ngx_http_sandbox_helper_active()
-           && sb_op_index(ctx->op) == SB_OP_FILE_WRITE;
+           && (ctx->op->flags & SB_OPF_UPLOAD);
+}
+
+
+/* Whose paths they are: nothing that an id could be taken for lies there. */
+
+static void
+ngx_http_sandbox_lock_within(ngx_http_sandbox_ctx_t *ctx,
+    ngx_http_sandbox_lock_keys_t *k)
+{
+    sb_str_t  id = ctx->route.arg;
+
+    if (ngx_strncmp(ctx->op->name, "isolated.", 9) != 0) {
+        return;
+    }
+
+    if (id.len == 0 || id.len > NGX_HTTP_SANDBOX_LOCK_SESSION
+        || memchr(id.data, '/', id.len) || memchr(id.data, '\0', id.len))
+    {
+        k->all = 1;
+        return;
+    }
+
+    k->within.data = (char *) k->within_text;
+    k->within.len = (size_t) (ngx_sprintf(k->within_text, "isolated:%*s",
+                                          id.len, id.data)
+                              - k->within_text);
+}
+
+
+/* Writes the text of a key to k->pos; its length. */
+
+static size_t
+ngx_http_sandbox_lock_text(ngx_http_sandbox_lock_keys_t *k, sb_str_t path)
+{
+    size_t   n;
+    u_char  *p;
+
+    if (k->within.len == 0) {
+        return sb_lock_path((char *) k->pos, path);
+    }
+
+    /* in a session a relative path and an absolute one are taken for the same */
+
+    p = ngx_cpymem(k->pos, k->within.data, k->within.len);
+    *p++ = '/';
+    n = sb_lock_path((char *) p, path);
+
+    if (p[0] == '/') {
+        ngx_memmove(p, p + 1, --n);
+
+    } else if (n == 1 && p[0] == '.') {
+        n = 0;
+    }
+
+    return k->within.len + (n ? n + 1 : 0);
 }
 
 
@@ -234,12 +328,14 @@ ngx_http_sandbox_lock_key(ngx_http_sandbox_lock_keys_t *k, sb_str_t path,
     ngx_uint_t      i;
     sb_lock_key_t  *key;
 
-    if (k->n == SB_LOCK_KEYS || path.len > SB_LOCK_PATH) {
+    if (k->n == SB_LOCK_KEYS
+        || path.len > SB_LOCK_PATH - (k->within.len ? k->within.len + 1 : 0))
+    {
         k->all = 1;
         return;
     }
 
-    n = sb_lock_path((char *) k->pos, path);
+    n = ngx_http_sandbox_lock_text(k, path);
     key = &k->keys[k->n];
     key->path = sb_str(k->pos, n);
     key->write = write;
@@ -267,7 +363,7 @@ ngx_http_sandbox_lock_gather(ngx_http_sandbox_ctx_t *ctx,
     sb_request_file_t          *f;
     const sb_multipart_file_t  *m;
 
-    if (sb_op_index(ctx->op) == SB_OP_FILE_WRITE) {
+    if (ctx->op->flags & SB_OPF_UPLOAD) {
 
         if (ctx->multipart == NULL) {
             /* it was not read: execd refuses what has no parts */
@@ -336,12 +432,23 @@ ngx_http_sandbox_lock_ask(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     k = &ngx_http_sandbox_lock_keys;
     k->n = 0;
     k->all = 0;
+    k->within.len = 0;
     k->pos = k->texts;
 
     write = kind.write || kind.limit == SB_LIMIT_COMMAND;
 
     if (lcf->locks && kind.locks) {
-        ngx_http_sandbox_lock_gather(ctx, k, kind.write);
+        ngx_http_sandbox_lock_within(ctx, k);
+
+        if (kind.session) {
+            ngx_http_sandbox_lock_key(k, sb_lit("/"), kind.write);
+
+        } else {
+            ngx_http_sandbox_lock_gather(ctx, k, kind.write);
+        }
+
+        /* what a header declares is the sandbox's */
+        k->within.len = 0;
     }
 
     if (ctx->lock_keys.len) {
