@@ -4,8 +4,7 @@
 # own, in small with T_SCALE=1 and in full from T_SCALE=10 on (make soak).  The
 # others are in t/upload.t and t/unit/test_multipart.c.
 #
-# Not here: C074 (a scan for secrets is a content rule) and, of C079, the write
-# lock that is held until upstream's answer is complete: issue 5.
+# Not here: C074 (a scan for secrets is a content rule).
 
 use strict;
 use warnings;
@@ -343,6 +342,59 @@ $t->stop;
     ok(!$c->fill(time + 0.3), 'C079: no answer while upstream has given none');
     is($c->response->status, 200, 'then it comes');
     $late->stop;
+}
+
+# And the path is its alone until all of upstream's answer is there.
+
+{
+    my $held = SandboxTest->new(workers => 2, location => 'sandbox_locks on;')->start;
+    my $soon = 'X-Sandbox-Lock-Timeout: 100ms';
+    my $info = '/v1/sandboxes/s1/proxy/44772/files/info?path=%2Fw%2Fa';
+    my $write = sub {
+        my ($content, @headers) = @_;
+        my $c = $held->connect;
+
+        $c->write($c->build(POST => target('s1'), body => body(meta('/w/a'), file($content)),
+                            headers => [ $held->credential, $type, @headers ]));
+
+        return $c;
+    };
+
+    $held->sandbox('s1');
+    ok($held->wait_for(sub {
+        $held->get('/console/api/v1/sandboxes/s1/locks')->status == 200;
+    }), 'the helper is there');
+    $held->up->script('POST ' . target('s1'),
+        [ send => "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                  . "Transfer-Encoding: chunked\r\n\r\n" ],
+        [ chunk => '{"half":' ], [ until => 'end' ], [ chunk => 'true}' ], [ chunk => '' ]);
+
+    my $first = $write->('first');
+    ok($first->fill(time + 10), 'C079: half of the answer is there');
+
+    my $r = $write->('second', $soon)->response;
+    is($r->status, 423, 'another writer waits for the rest');
+    my ($holder) = grep { $_->{state} eq 'held' }
+                   @{ $held->get('/console/api/v1/sandboxes/s1/locks')->json->{items} };
+    is($r->json->{details}{holder}{id}, $holder->{id}, 'of the first one');
+    is($held->get($info, headers => [ $soon ])->status, 423, 'and so does who reads');
+
+    my $third = $write->('third');
+    ok($held->wait_for(sub {
+        grep { $_->{state} eq 'waiting' }
+            @{ $held->get('/console/api/v1/sandboxes/s1/locks')->json->{items} };
+    }), 'a third one is in the queue');
+    is(scalar(grep { $_->{target} =~ /upload/ } $held->up->requests), 1,
+       'upstream has seen one upload only');
+
+    $held->up->release('end');
+    $r = $first->response;
+    is_deeply([ $r->status, $r->content ], [ 200, '{"half":true}' ], 'the answer is complete');
+    is($third->response->status, 200, 'and the third one goes on');
+    is(scalar(grep { $_->{target} =~ /upload/ } $held->up->requests), 2,
+       'upstream has seen two, one after the other');
+    is($held->get($info, headers => [ $soon ])->status, 200, 'nobody holds it any more');
+    $held->stop;
 }
 
 done_testing;
