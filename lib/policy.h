@@ -116,6 +116,9 @@ sb_rc_t sb_policy_parse(sb_str_t text, const char *name, sb_policy_t **policy,
     sb_policy_error_t *error);
 void sb_policy_free(sb_policy_t *policy);
 
+/* The text that it was parsed from. */
+sb_str_t sb_policy_source(const sb_policy_t *policy);
+
 /*
  * Judges a request: each of its paths, the strictest verdict stands.  What is
  * denied whatever is in archives is denied at once; else the verdict may be

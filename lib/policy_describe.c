@@ -69,3 +69,10 @@ sb_policy_describe(const sb_policy_t *policy, sb_buf_t *out)
 
     return rc == SB_OK ? sb_buf_add_str(out, sb_lit("]}")) : rc;
 }
+
+
+sb_str_t
+sb_policy_source(const sb_policy_t *policy)
+{
+    return sb_str(policy->text, policy->len);
+}

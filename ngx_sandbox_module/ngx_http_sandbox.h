@@ -120,6 +120,7 @@ typedef struct {
     ngx_array_t      *tokens;           /* one for each file of them */
     ngx_array_t      *secrets;          /* of sb_secret_set_t, all locations */
     ngx_array_t      *policies;         /* of ngx_http_sandbox_policed_t */
+    ngx_shm_zone_t   *rules_zone;       /* ... for workers of before */
 
     ngx_http_sandbox_port_listen_t
                      *port_listen;      /* sandbox_port_listen */
@@ -243,6 +244,7 @@ typedef struct ngx_http_sandbox_pty_s      ngx_http_sandbox_pty_t;
 typedef struct ngx_http_sandbox_before_s   ngx_http_sandbox_before_t;
 typedef struct ngx_http_sandbox_lock_s     ngx_http_sandbox_lock_t;
 typedef struct ngx_http_sandbox_archive_s  ngx_http_sandbox_archive_t;
+typedef struct ngx_http_sandbox_rules_s    ngx_http_sandbox_rules_t;
 typedef struct ngx_http_sandbox_precondition_s
                                            ngx_http_sandbox_precondition_t;
 
@@ -297,6 +299,7 @@ typedef struct {
     size_t                        spool_bytes;  /* of it, taken of the limit */
     off_t                         looked;       /* at its limits, up to here */
     sb_policy_verdict_t          *verdict;      /* NULL: not judged */
+    ngx_http_sandbox_rules_t     *rules;        /* it is of these newer ones */
     ngx_str_t                     known;        /* of the sandbox, for that */
     uint64_t                      known_changes;    /* of metadata, before */
     ngx_http_sandbox_archive_t   *archive;      /* ... of files that may be

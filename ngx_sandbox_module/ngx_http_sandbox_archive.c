@@ -60,6 +60,10 @@ static const sb_inspect_t  ngx_http_sandbox_archive_misnamed = {
     .why = "The file is named as an archive, and is none."
 };
 
+static const sb_inspect_t  ngx_http_sandbox_archive_others = {
+    .why = "The rules have changed since the archive was looked into."
+};
+
 static const sb_inspect_t  ngx_http_sandbox_archive_many = {
     .why = "The upload has more archives than sandbox_archives lets be looked "
            "into."
@@ -68,7 +72,7 @@ static const sb_inspect_t  ngx_http_sandbox_archive_many = {
 
 void
 ngx_http_sandbox_archive_facts(ngx_http_sandbox_ctx_t *ctx,
-    sb_policy_file_t *files, size_t n)
+    sb_policy_file_t *files, size_t n, ngx_uint_t others)
 {
     size_t                       i;
     ngx_uint_t                   k;
@@ -88,6 +92,12 @@ ngx_http_sandbox_archive_facts(ngx_http_sandbox_ctx_t *ctx,
                 files[i].facts = &ngx_http_sandbox_archive_misnamed;
             }
 
+            continue;
+        }
+
+        if (others) {
+            files[i].archive = SB_POLICY_UNINSPECTED;
+            files[i].facts = &ngx_http_sandbox_archive_others;
             continue;
         }
 

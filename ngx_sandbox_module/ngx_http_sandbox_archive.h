@@ -14,9 +14,10 @@
 #define NGX_HTTP_SANDBOX_ARCHIVES  1024
 
 
-/* Puts what is known into the files of an upload, in their order. */
+/* Puts what is known into the files of an upload, in their order; what was found
+ * for the rules of before tells nothing to `others`. */
 void ngx_http_sandbox_archive_facts(ngx_http_sandbox_ctx_t *ctx,
-    sb_policy_file_t *files, size_t n);
+    sb_policy_file_t *files, size_t n, ngx_uint_t others);
 
 /* Asks about those that are wanted, once: NGX_AGAIN, the phases are run again
  * when all is known; NGX_DECLINED, nothing will be known of them; NGX_ERROR. */

@@ -95,6 +95,9 @@ typedef enum {
       "operations that an observe rule would have denied")                    \
     X(POLICY_UNREAD, "policy_unread_total",                                   \
       "commands that rules could not read to the end")                        \
+    X(POLICY_AGAIN, "policy_again_total",                                     \
+      "operations that had waited while the rules changed, and were judged"   \
+      " again")                                                               \
     X(ARCHIVES, "archives_total",                                             \
       "archives in uploads that were looked into for the policy")             \
     X(ARCHIVES_UNKNOWN, "archives_unknown_total",                             \

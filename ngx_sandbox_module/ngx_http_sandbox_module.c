@@ -10,6 +10,7 @@
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_archive.h"
 #include "ngx_http_sandbox_rate.h"
+#include "ngx_http_sandbox_rules.h"
 #include "ngx_http_sandbox_policy.h"
 #include "ngx_http_sandbox_secret.h"
 #include "ngx_http_sandbox_session.h"
@@ -527,7 +528,7 @@ ngx_module_t  ngx_http_sandbox_module = {
     ngx_http_sandbox_commands,             /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    NULL,                                  /* init module */
+    ngx_http_sandbox_rules_publish,        /* init module */
     ngx_http_sandbox_init_process,         /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
@@ -860,6 +861,7 @@ ngx_http_sandbox_postconfiguration(ngx_conf_t *cf)
 
     if (ngx_http_sandbox_metric_zone(cf, mcf) != NGX_CONF_OK
         || ngx_http_sandbox_rate_zone(cf, mcf) != NGX_CONF_OK
+        || ngx_http_sandbox_rules_zone(cf, mcf) != NGX_CONF_OK
         || ngx_http_sandbox_endpoint_zone(cf, mcf) != NGX_CONF_OK
         || ngx_http_sandbox_conf_ports(cf, mcf) != NGX_CONF_OK
         || ngx_http_sandbox_session_zone(cf, mcf) != NGX_CONF_OK)

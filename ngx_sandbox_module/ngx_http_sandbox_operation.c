@@ -22,6 +22,7 @@
 #include "ngx_http_sandbox_tokens.h"
 #include "ngx_http_sandbox_precondition.h"
 #include "ngx_http_sandbox_rate.h"
+#include "ngx_http_sandbox_rules.h"
 
 
 static ngx_http_sandbox_ctx_t *ngx_http_sandbox_make_ctx(
@@ -218,6 +219,8 @@ ngx_http_sandbox_cleanup(void *data)
     if (!ctx->ended) {
         ngx_http_sandbox_record_end(ctx->request, ctx);
     }
+
+    ngx_http_sandbox_rules_forget(ctx);
 
     if (ctx->facts) {
         sb_request_free(ctx->facts);
@@ -874,9 +877,14 @@ ngx_http_sandbox_forward(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_UNAUTHORIZED,
                                        "GATEWAY_UNAUTHENTICATED",
-                                       "The token, or the session, was revoked "
-                                       "or ended while the request waited.",
-                                       NULL);
+                                       "The token, or the session, was "
+                                       "revoked, changed or ended while the "
+                                       "request waited.", NULL);
+    }
+
+    rc = ngx_http_sandbox_rules_again(r, ctx, lcf);
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     if ((ctx->op->flags & (SB_OPF_LONG|SB_OPF_UPGRADE|SB_OPF_UNKNOWN))

@@ -19,11 +19,18 @@
 #define NGX_HTTP_SANDBOX_POLICY_PATH  1024
 
 
+typedef enum {
+    NGX_HTTP_SANDBOX_POLICY_EARLY = 0,      /* its files are still coming */
+    NGX_HTTP_SANDBOX_POLICY_NOW,
+    NGX_HTTP_SANDBOX_POLICY_AGAIN           /* by other rules than before */
+} ngx_http_sandbox_policy_when_e;
+
+
 static ngx_int_t ngx_http_sandbox_policy_read(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 static ngx_int_t ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf,
-    ngx_uint_t early);
+    sb_policy_t *policy, ngx_http_sandbox_policy_when_e when);
 static size_t ngx_http_sandbox_policy_room(ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_policy_files(ngx_http_sandbox_ctx_t *ctx,
     sb_policy_request_t *p, sb_policy_file_t *f);
@@ -140,11 +147,13 @@ ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
         return ngx_http_sandbox_policy_read(r, ctx);
     }
 
-    rc = ngx_http_sandbox_policy_verdict(r, ctx, lcf, 0);
+    rc = ngx_http_sandbox_policy_verdict(r, ctx, lcf, lcf->policy,
+                                         NGX_HTTP_SANDBOX_POLICY_NOW);
 
     if (rc == NGX_DECLINED) {
         /* an archive of which nothing can be known */
-        rc = ngx_http_sandbox_policy_verdict(r, ctx, lcf, 0);
+        rc = ngx_http_sandbox_policy_verdict(r, ctx, lcf, lcf->policy,
+                                             NGX_HTTP_SANDBOX_POLICY_NOW);
     }
 
     if (rc != NGX_OK) {
@@ -169,6 +178,53 @@ ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
     ngx_http_sandbox_metric_add(POLICY_ALLOWED, 1);
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_sandbox_policy_again(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf,
+    sb_policy_t *policy)
+{
+    unsigned  seen;
+
+    if (ctx->op->flags & SB_OPF_UPLOAD) {
+
+        if ((!ctx->body_done || ctx->multipart == NULL)
+            && sb_policy_reads(policy, ctx->op))
+        {
+            return NGX_DECLINED;
+        }
+
+        /* its files were looked at for what the rules of before ask for */
+
+        seen = lcf->policy ? sb_policy_asks(lcf->policy, ctx->op) : 0;
+
+        if (sb_policy_asks(policy, ctx->op) & ~seen
+            & (SB_POLICY_CONTENT|SB_POLICY_ARCHIVE))
+        {
+            return NGX_DECLINED;
+        }
+    }
+
+    if (ngx_http_sandbox_policy_verdict(r, ctx, lcf, policy,
+                                        NGX_HTTP_SANDBOX_POLICY_AGAIN)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ctx->verdict->decision != SB_POLICY_DENY) {
+        return NGX_OK;
+    }
+
+    if (ctx->verdict->uninspected) {
+        return NGX_DECLINED;
+    }
+
+    ngx_http_sandbox_metric_add(POLICY_DENIED, 1);
+
+    return ngx_http_sandbox_policy_refuse(r, ctx);
 }
 
 
@@ -210,7 +266,10 @@ ngx_http_sandbox_policy_early(ngx_http_request_t *r,
 
     ctx->looked = ctx->bytes_in + NGX_HTTP_SANDBOX_POLICY_STEP;
 
-    if (ngx_http_sandbox_policy_verdict(r, ctx, lcf, 1) != NGX_OK) {
+    if (ngx_http_sandbox_policy_verdict(r, ctx, lcf, lcf->policy,
+                                        NGX_HTTP_SANDBOX_POLICY_EARLY)
+        != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -233,7 +292,7 @@ ngx_http_sandbox_policy_early(ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf,
-    ngx_uint_t early)
+    sb_policy_t *policy, ngx_http_sandbox_policy_when_e when)
 {
     size_t                pairs;
     sb_rc_t               rc;
@@ -278,10 +337,12 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
         ngx_memzero(files, p.files_total * sizeof(sb_policy_file_t));
         ngx_http_sandbox_policy_files(ctx, &p, files);
 
-        if (ctx->multipart && !early
-            && (sb_policy_asks(lcf->policy, ctx->op) & SB_POLICY_ARCHIVE))
+        if (ctx->multipart && when != NGX_HTTP_SANDBOX_POLICY_EARLY
+            && (sb_policy_asks(policy, ctx->op) & SB_POLICY_ARCHIVE))
         {
-            ngx_http_sandbox_archive_facts(ctx, files, p.nfiles);
+            ngx_http_sandbox_archive_facts(ctx, files, p.nfiles,
+                                           when
+                                           == NGX_HTTP_SANDBOX_POLICY_AGAIN);
         }
     }
 
@@ -334,11 +395,13 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
     }
 
     if (rc == SB_OK) {
-        rc = early ? sb_policy_check_limits(lcf->policy, &p, ctx->verdict)
-                   : sb_policy_check(lcf->policy, &p, ctx->verdict);
+        rc = when == NGX_HTTP_SANDBOX_POLICY_EARLY
+             ? sb_policy_check_limits(policy, &p, ctx->verdict)
+             : sb_policy_check(policy, &p, ctx->verdict);
     }
 
-    if (rc == SB_OK && !early && ctx->verdict->pending
+    if (rc == SB_OK && when == NGX_HTTP_SANDBOX_POLICY_NOW
+        && ctx->verdict->pending
         && ctx->verdict->decision != SB_POLICY_DENY)
     {
         next = ngx_http_sandbox_archive_ask(r, ctx, lcf, p.files, p.nfiles);

@@ -18,6 +18,13 @@ ngx_int_t ngx_http_sandbox_policy_judge(ngx_http_request_t *r,
 ngx_int_t ngx_http_sandbox_policy_early(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
 
+/* Judges it again, after it has waited, by other rules: NGX_OK, it may go on;
+ * NGX_DECLINED: they ask for what was not looked at, or at other ends; else what
+ * the phase handler has to return. */
+ngx_int_t ngx_http_sandbox_policy_again(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf,
+    sb_policy_t *policy);
+
 /* Members of the envelope's details: which rule, why. */
 ngx_int_t ngx_http_sandbox_policy_details(ngx_http_request_t *r,
     sb_policy_verdict_t *v, ngx_str_t *details);
@@ -30,6 +37,18 @@ void ngx_http_sandbox_policy_put(sb_frame_writer_t *w,
  * so; empty when nothing was judged. */
 void ngx_http_sandbox_policy_text(ngx_http_sandbox_ctx_t *ctx,
     ngx_str_t *decision, ngx_str_t *rule);
+
+/* where a policy is in force */
+typedef struct {
+    ngx_http_core_srv_conf_t  *server;
+    ngx_str_t                  name;
+    ngx_str_t                  location;
+} ngx_http_sandbox_place_t;
+
+typedef struct {
+    sb_policy_t               *policy;      /* NULL: none there */
+    ngx_array_t                places;      /* of ngx_http_sandbox_place_t */
+} ngx_http_sandbox_policed_t;
 
 /* ngx_http_sandbox_policy_api.c */
 /* A location with sandbox on has this policy (NULL: none). */

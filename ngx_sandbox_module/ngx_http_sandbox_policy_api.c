@@ -14,19 +14,6 @@
 #define NGX_HTTP_SANDBOX_POLICY_ANSWER  (16 * 1024 * 1024)
 
 
-/* where a policy is in force */
-typedef struct {
-    ngx_http_core_srv_conf_t  *server;
-    ngx_str_t                  name;
-    ngx_str_t                  location;
-} ngx_http_sandbox_place_t;
-
-typedef struct {
-    sb_policy_t               *policy;      /* NULL: none there */
-    ngx_array_t                places;      /* of ngx_http_sandbox_place_t */
-} ngx_http_sandbox_policed_t;
-
-
 static ngx_int_t ngx_http_sandbox_policy_place(ngx_conf_t *cf,
     ngx_http_sandbox_policed_t *policed);
 static sb_rc_t ngx_http_sandbox_policy_explain(ngx_http_request_t *r,

@@ -34,6 +34,8 @@ static void ngx_http_sandbox_tokens_again(ngx_http_sandbox_tokens_t *t,
     ngx_log_t *log);
 static ngx_int_t ngx_http_sandbox_tokens_init(ngx_shm_zone_t *shm_zone,
     void *data);
+static ngx_uint_t ngx_http_sandbox_tokens_may(const sb_token_t *now,
+    const sb_token_t *then);
 static void ngx_http_sandbox_held_free(void *data);
 static void ngx_http_sandbox_held_look(ngx_event_t *ev);
 
@@ -381,7 +383,8 @@ ngx_http_sandbox_tokens_stand(ngx_http_request_t *r, sb_tokens_t *tokens,
         mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
 
         return ngx_http_sandbox_session_find(mcf, tokens, session, now, &found)
-               == NGX_OK;
+               == NGX_OK
+               && ngx_http_sandbox_tokens_may(&found, token);
     }
 
     row = sb_token_find(tokens, sb_str(token->id, ngx_strlen(token->id)), now);
@@ -389,7 +392,18 @@ ngx_http_sandbox_tokens_stand(ngx_http_request_t *r, sb_tokens_t *tokens,
     /* both are of the file: there is nothing to find out by time */
 
     return row && ngx_memcmp(row->hash, token->hash, sizeof(token->hash)) == 0
-           && (token->expires_us == 0 || token->expires_us > now);
+           && (token->expires_us == 0 || token->expires_us > now)
+           && ngx_http_sandbox_tokens_may(row, token);
+}
+
+
+/* May it what it was let in for? */
+
+static ngx_uint_t
+ngx_http_sandbox_tokens_may(const sb_token_t *now, const sb_token_t *then)
+{
+    return now->role >= then->role
+           && ngx_strcmp(now->sandboxes, then->sandboxes) == 0;
 }
 
 
