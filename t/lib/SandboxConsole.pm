@@ -60,7 +60,7 @@ sub programs {
         || copy("$build/sandbox-gateway", "$dir/sandbox-gateway") or die "sandbox-gateway: $!\n";
     chmod 0755, "$dir/sandbox-gateway";
     symlink("$build/$_", "$dir/$_") || die "$_: $!\n"
-        for qw(sandbox-helper ngx_http_sandbox_module.so console);
+        for qw(sandbox-helper sandbox-inspect ngx_http_sandbox_module.so console);
     SandboxTest::write_file("$dir/sandbox-runtime",
         qq{#!/bin/sh\nexec "$build/sandbox-runtime" --grace 50 "\$@"\n});
     chmod 0755, "$dir/sandbox-runtime";
