@@ -105,8 +105,8 @@ apply_missed(store_db_t *db, apply_op_t *op, const apply_item_t *item)
         op->missed = !(f->flags & SB_FF_FOLD)
                      && !rows_recorded(db, op->row.id);
 
-        if (op->missed && rows_unkept_known(db, item->rec.r.cursor)) {
-            /* there was no room for it, and it is counted */
+        if (op->missed && rows_gone_known(db, item->rec.r.cursor)) {
+            /* it was deleted, or there was no room for it; both are counted */
             op->missed = false;
             op->row.skipped = true;
         }

@@ -281,6 +281,15 @@ purge_list(store_db_t *db, const int64_t *seqs, size_t n)
 }
 
 
+/* Where they stood in the journal, which may say them again: see
+ * rows_gone_known(). */
+#define PURGE_STRETCH(key, which)                                             \
+    "insert into gateway_state(key, value) select '" key "', c from"          \
+    " (select " which "(cursor) c from gateway_records where event_id in"     \
+    " (select event_id from history_events where seq in (select seq from"     \
+    " temp.purge))) where c is not null on conflict(key) do update set"       \
+    " value = " which "(value, excluded.value);"
+
 /*
  * The number of an event is deleted with it, but the highest of all stays: it
  * tells the next one.
@@ -296,6 +305,9 @@ static const char  purge_sql[] =
 
     "delete from gateway_purges where event_id in (select event_id from"
     " history_events where seq in (select seq from temp.purge));"
+
+    PURGE_STRETCH("purged_first", "min")
+    PURGE_STRETCH("purged_last", "max")
 
     "delete from gateway_records where event_id in (select event_id from"
     " history_events where seq in (select seq from temp.purge)) and seq <"

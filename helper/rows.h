@@ -61,14 +61,15 @@ int rows_failed(store_db_t *db, const uint8_t id[16], const char *reason,
 
 /*
  * What a full file does not take (retain.h): counts an operation without a row,
- * and writes the gateway.gap event about those counted.  Of a beginning that has
- * no row: does the file know that, so that it is not counted again when the
- * journal is replayed?
+ * and writes the gateway.gap event about those counted.
  */
 int rows_unkept(store_db_t *db, uint64_t at_us, uint64_t cursor);
-bool rows_unkept_known(store_db_t *db, uint64_t cursor);
 int rows_unkept_gap(store_db_t *db, int64_t operations, uint64_t from_us,
     uint64_t to_us);
+
+/* Of a beginning that has no row: does the file know that, for it was full or
+ * purged, so that it is no news when the journal is replayed? */
+bool rows_gone_known(store_db_t *db, uint64_t cursor);
 
 /* Says in the file what upstream said of the sandbox ("Running", "gone"). */
 int rows_state(store_db_t *db, sb_str_t state, sb_str_t name, uint64_t at_us);
@@ -87,7 +88,7 @@ enum {
     ROWS_HELD, ROWS_UNHOLD, ROWS_DETACHED, ROWS_DETACHED_GET,
     ROWS_DETACHED_END, ROWS_PENDING, ROWS_PENDING_GET, ROWS_PENDING_DEL,
     ROWS_FOLD, ROWS_GAP_FACTS, ROWS_STATE, ROWS_NAME, ROWS_WIRE_GET,
-    ROWS_HELD_FIND, ROWS_RECORD_FIND, ROWS_UNKEPT_FIND,
+    ROWS_HELD_FIND, ROWS_RECORD_FIND, ROWS_GONE_FIND,
     ROWS_TERMINAL_ADD, ROWS_TERMINAL_KNOWN, ROWS_TERMINAL_NEW,
     ROWS_TERMINAL_MODE, ROWS_TERMINAL_SET, ROWS_TERMINAL_GET,
     ROWS_CONTENT_USE, ROWS_CONTENT_ADD, ROWS_CONTENT_TRIM,

@@ -202,7 +202,7 @@ rows_failed(store_db_t *db, const uint8_t id[16], const char *reason,
 
 
 /* The stretch of the journal stays behind when the gap is told: see
- * rows_unkept_known(). */
+ * rows_gone_known(). */
 int
 rows_unkept(store_db_t *db, uint64_t at_us, uint64_t cursor)
 {
@@ -229,14 +229,16 @@ rows_unkept(store_db_t *db, uint64_t at_us, uint64_t cursor)
 
 
 bool
-rows_unkept_known(store_db_t *db, uint64_t cursor)
+rows_gone_known(store_db_t *db, uint64_t cursor)
 {
     bool           known;
     sqlite3_stmt  *st;
 
-    st = store_stmt(db, ROWS_UNKEPT_FIND, "select count(*) = 2 from"
-                    " gateway_state where (key = 'unkept_first' and"
-                    " value <= ?1) or (key = 'unkept_last' and value >= ?1)");
+    st = store_stmt(db, ROWS_GONE_FIND, "select exists(select 1 from"
+                    " gateway_state f join gateway_state l where"
+                    " (f.key, l.key) in (values('unkept_first', 'unkept_last'),"
+                    " ('purged_first', 'purged_last'))"
+                    " and ?1 between f.value and l.value)");
     if (st == NULL) {
         /* as rows_recorded() */
         return true;

@@ -556,6 +556,47 @@ test_full_replayed(void **state)
 }
 
 
+/* What was deleted does not come back with the journal, which is replayed from its
+ * beginning after the machine was cut off. */
+static void
+test_purged_replayed(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    conf.ttl_us = (uint64_t) (7 * DAY) * 1000000;
+    limits();
+    seen("a");
+
+    for (i = 0; i < 5; i++) {
+        command(1 + i, "a", 1000, i);
+    }
+
+    command(6, "a", 1000, 6 * DAY);
+    go();
+    at(8 * DAY);
+    work();
+    is("a", "select count(*) from history_events where operation_type ="
+       " 'command.execute'", "1");
+
+    apply_retain(p.apply, NULL);
+    stop();
+    assert_int_equal(journal_applied_store(p.fd, 0), 0);
+    start(STORE_HANDLES);
+    limits();
+    go();
+
+    is("a", "select count(*) from history_events where operation_type ="
+       " 'command.execute'", "1");
+    work();
+    is("a", "select value from gateway_state where key = 'purged_operations'",
+       "5");
+    is("a", "select count(*) from history_events where operation_type ="
+       " 'gateway.purge'", "1");
+}
+
+
 /* fail_operation: others are told, once, and again when there is room. */
 static void
 test_fail_operation(void **state)
@@ -782,6 +823,7 @@ main(int argc, char **argv)
         limits_case(test_total_alone),
         limits_case(test_stop_recording),
         limits_case(test_full_replayed),
+        limits_case(test_purged_replayed),
         limits_case(test_fail_operation),
         limits_case(test_on_delete),
         limits_case(test_moved),
