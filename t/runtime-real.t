@@ -307,6 +307,41 @@ is(said(execd(POST => '/code', '{"code":"x","context":5}')),
 
 
 
+# bash has its script and its state at two descriptors: when many run at once
+# execd has others of these numbers itself, whichever come to lie there
+
+{
+    my $port = $rt->port($box);
+    my (@idle, @wrong);
+
+    for my $idle (1 .. 6) {
+        push @idle, SandboxHttp->connect(port => $port);
+        my @runs = map { {
+            n    => $_,
+            id   => execd(POST => '/session', 'null')->json->{session_id},
+            conn => SandboxHttp->connect(port => $port),
+        } } 1 .. 60;
+
+        for my $run (@runs) {
+            $run->{conn}->write($run->{conn}->build(POST => "/session/$run->{id}/run",
+                headers => [ 'Content-Type: application/json' ],
+                body => qq({"command":"export V=$run->{n}; sleep 1; echo \$V"})));
+        }
+
+        for my $run (@runs) {
+            my @said = map { LocalRuntime::events($_) }
+                $run->{conn}->response(timeout => 60),
+                execd(POST => "/session/$run->{id}/run", { command => 'echo $V' });
+            my $text = join ' ', map { $_->{text} } grep { $_->{type} =~ /^std/ } @said;
+            push @wrong, "$run->{n}: $text" if $text ne "$run->{n} $run->{n}";
+            execd(DELETE => "/session/$run->{id}");
+        }
+    }
+
+    is(join("\n", @wrong), '', 'many sessions run at once and keep what they have');
+}
+
+
 # --- terminals ------------------------------------------------------------------------
 
 my $pty = execd(POST => '/pty', 'null')->json->{session_id};

@@ -97,13 +97,17 @@ int rt_perm_apply(const char *path, const rt_perm_t *p);
 
 /* --- processes --- */
 
+/* where a process finds what it needs besides 0, 1 and 2 */
+#define RT_SPAWN_FD3  197
+#define RT_SPAWN_FD4  198
+
 typedef struct {
     const char *path;           /* NULL: argv[0], looked for in PATH */
     char      **argv;
     char      **env;            /* whole environment */
     const char *cwd;            /* NULL: ours */
     int         in, out, err;   /* descriptors for 0, 1, 2; in -1: /dev/null */
-    int         fd3, fd4;       /* for 197 and 198; -1: none */
+    int         fd3, fd4;       /* for RT_SPAWN_FD3 and _FD4; -1: none */
     bool        tty;            /* new session, `in` is its terminal */
     bool        has_cred;
     uid_t       uid;

@@ -125,10 +125,17 @@ rt_env_free(char **env)
 
 /* Between fork and exec: only what is safe when other threads hold locks. */
 
+static int
+rt_spawn_above(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, RT_SPAWN_FD4 + 1);
+}
+
+
 static void
 rt_spawn_child(const rt_spawn_t *s, int in, int report)
 {
-    int                i, e;
+    int                i, e, fd3, fd4;
     sigset_t           none;
     struct sigaction   sa;
 
@@ -151,9 +158,22 @@ rt_spawn_child(const rt_spawn_t *s, int in, int report)
         goto failed;
     }
 
+    /* who has many descriptors has them at these numbers, too: they go above
+     * them first, for one is not to overwrite the other, or to stay as it is */
+
+    i = rt_spawn_above(report);
+
+    if (i == -1) {
+        goto failed;
+    }
+
+    report = i;
+    fd3 = s->fd3 == -1 ? -1 : rt_spawn_above(s->fd3);
+    fd4 = s->fd4 == -1 ? -1 : rt_spawn_above(s->fd4);
+
     if (dup2(in, 0) == -1 || dup2(s->out, 1) == -1 || dup2(s->err, 2) == -1
-        || (s->fd3 != -1 && dup2(s->fd3, 197) == -1)
-        || (s->fd4 != -1 && dup2(s->fd4, 198) == -1))
+        || (s->fd3 != -1 && (fd3 == -1 || dup2(fd3, RT_SPAWN_FD3) == -1))
+        || (s->fd4 != -1 && (fd4 == -1 || dup2(fd4, RT_SPAWN_FD4) == -1)))
     {
         goto failed;
     }
