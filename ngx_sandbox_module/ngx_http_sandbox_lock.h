@@ -19,6 +19,7 @@
 struct ngx_http_sandbox_lock_s {
     ngx_queue_t               queue;        /* in the table, by operation */
     ngx_queue_t               wait;         /* among those that wait */
+    ngx_rbtree_node_t         late;         /* ... by the deadline */
     ngx_http_sandbox_ctx_t   *ctx;
     u_char                   *frame;        /* KEYS, to be told again */
     size_t                    len;
@@ -31,6 +32,7 @@ struct ngx_http_sandbox_lock_s {
 
     unsigned                  answered:1;
     unsigned                  waiting:1;
+    unsigned                  timed:1;      /* late is in the tree */
     unsigned                  write:1;      /* the key was to be written */
     unsigned                  may_pass:1;   /* without, when nobody answers */
     unsigned                  passed:1;     /* went on without */

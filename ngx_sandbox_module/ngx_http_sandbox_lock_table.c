@@ -12,6 +12,9 @@
 typedef struct {
     ngx_queue_t        buckets[NGX_HTTP_SANDBOX_LOCK_BUCKETS];
     ngx_queue_t        waiters;
+    ngx_rbtree_t       deadlines;   /* of them: there may be thousands, of which
+                                       none is late */
+    ngx_rbtree_node_t  sentinel;
     ngx_event_t        timer;       /* non-cancelable: a worker that exits waits
                                        for the waiters */
     ngx_connection_t   dummy;       /* event debugging wants an fd */
@@ -20,6 +23,9 @@ typedef struct {
 
 static ngx_queue_t *ngx_http_sandbox_lock_bucket(const u_char *id);
 static void ngx_http_sandbox_lock_resume(ngx_http_sandbox_lock_t *l);
+static void ngx_http_sandbox_lock_late(ngx_http_sandbox_lock_t *l,
+    ngx_uint_t code, ngx_queue_t *late);
+static void ngx_http_sandbox_lock_pass(ngx_queue_t *late);
 static void ngx_http_sandbox_lock_timer_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_sandbox_lock_copy(ngx_http_sandbox_lock_t *l,
     ngx_str_t *dst, sb_str_t *src);
@@ -40,6 +46,8 @@ ngx_http_sandbox_lock_init(ngx_log_t *log)
     }
 
     ngx_queue_init(&locks.waiters);
+    ngx_rbtree_init(&locks.deadlines, &locks.sentinel,
+                    ngx_rbtree_insert_timer_value);
 
     locks.dummy.fd = (ngx_socket_t) -1;
     locks.timer.handler = ngx_http_sandbox_lock_timer_handler;
@@ -76,6 +84,9 @@ ngx_http_sandbox_lock_wait(ngx_http_sandbox_lock_t *l)
 {
     l->waiting = 1;
     ngx_queue_insert_tail(&locks.waiters, &l->wait);
+    l->timed = 1;
+    l->late.key = l->deadline;
+    ngx_rbtree_insert(&locks.deadlines, &l->late);
     ngx_http_sandbox_metric_worker->waiters++;
 
     if (!locks.timer.timer_set) {
@@ -89,6 +100,12 @@ ngx_http_sandbox_lock_leave(ngx_http_sandbox_lock_t *l)
 {
     l->waiting = 0;
     ngx_queue_remove(&l->wait);
+
+    if (l->timed) {
+        l->timed = 0;
+        ngx_rbtree_delete(&locks.deadlines, &l->late);
+    }
+
     ngx_http_sandbox_metric_worker->waiters--;
 
     if (ngx_queue_empty(&locks.waiters) && locks.timer.timer_set) {
@@ -228,15 +245,32 @@ ngx_http_sandbox_lock_resume(ngx_http_sandbox_lock_t *l)
 }
 
 
+/* Answers in the helper's place; it is resumed later. */
+
 static void
-ngx_http_sandbox_lock_timer_handler(ngx_event_t *ev)
+ngx_http_sandbox_lock_late(ngx_http_sandbox_lock_t *l, ngx_uint_t code,
+    ngx_queue_t *late)
 {
-    ngx_uint_t                    away;
-    ngx_queue_t                  *q, *next, late;
+    l->answered = 1;
+    l->code = code;
+
+    l->timed = 0;
+    ngx_rbtree_delete(&locks.deadlines, &l->late);
+
+    ngx_queue_remove(&l->wait);
+    ngx_queue_insert_tail(late, &l->wait);
+}
+
+
+/* Nobody to ask: what only reads, and may go without a record, goes without a
+ * lock, and is counted. */
+
+static void
+ngx_http_sandbox_lock_pass(ngx_queue_t *late)
+{
+    ngx_queue_t                  *q, *next;
     ngx_http_sandbox_lock_t      *l;
     ngx_http_sandbox_loc_conf_t  *lcf;
-
-    ngx_queue_init(&late);
 
     for (q = ngx_queue_head(&locks.waiters);
          q != ngx_queue_sentinel(&locks.waiters);
@@ -248,35 +282,47 @@ ngx_http_sandbox_lock_timer_handler(ngx_event_t *ev)
         lcf = ngx_http_get_module_loc_conf(l->ctx->request,
                                            ngx_http_sandbox_module);
 
-        away = l->may_pass && ngx_http_sandbox_helper_away(lcf->timeout);
-
-        if (away
-            || (ngx_msec_int_t) (l->deadline - ngx_current_msec) <= 0)
-        {
-            /* nobody to ask: what only reads, and may go without a record, goes
-             * without a lock, and is counted */
-
-            l->answered = 1;
-            l->passed = away;
-            l->code = away ? SB_LOCK_GRANTED : SB_LOCK_FULL;
-
-            ngx_queue_remove(q);
-            ngx_queue_insert_tail(&late, q);
+        if (l->may_pass && ngx_http_sandbox_helper_away(lcf->timeout)) {
+            ngx_http_sandbox_lock_late(l, SB_LOCK_GRANTED, late);
+            l->passed = 1;
+            ngx_http_sandbox_metric_add(LOCKS_PASSED, 1);
         }
     }
+}
+
+
+static void
+ngx_http_sandbox_lock_timer_handler(ngx_event_t *ev)
+{
+    ngx_queue_t              *q, late;
+    ngx_rbtree_node_t        *node;
+    ngx_http_sandbox_lock_t  *l;
+
+    ngx_queue_init(&late);
+
+    if (ngx_http_sandbox_helper_away(0)) {
+        ngx_http_sandbox_lock_pass(&late);
+    }
+
+    while (locks.deadlines.root != &locks.sentinel) {
+
+        node = ngx_rbtree_min(locks.deadlines.root, &locks.sentinel);
+
+        if ((ngx_msec_int_t) (node->key - ngx_current_msec) > 0) {
+            break;
+        }
+
+        l = ngx_rbtree_data(node, ngx_http_sandbox_lock_t, late);
+        ngx_http_sandbox_lock_late(l, SB_LOCK_FULL, &late);
+    }
+
+    /* resuming may add waiters */
 
     while (!ngx_queue_empty(&late)) {
         q = ngx_queue_head(&late);
-        ngx_queue_remove(q);
-
         l = ngx_queue_data(q, ngx_http_sandbox_lock_t, wait);
-        l->waiting = 0;
-        ngx_http_sandbox_metric_worker->waiters--;
 
-        if (l->passed) {
-            ngx_http_sandbox_metric_add(LOCKS_PASSED, 1);
-        }
-
+        ngx_http_sandbox_lock_leave(l);
         ngx_http_sandbox_lock_resume(l);
     }
 

@@ -378,7 +378,8 @@ ngx_http_sandbox_metric_workers(sb_buf_t *b, ngx_http_sandbox_main_conf_t *mcf)
         { "queue_longest_bytes", "of the worker that has most of them",
           all.longest },
         { "queue_limit_bytes", "sandbox_queue, for each worker", mcf->queue },
-        { "waiters", "strict requests that wait for the journal", all.waiters },
+        { "waiters", "requests that wait for the journal or for a lock",
+          all.waiters },
         { "questions", "questions of the console API that are open, as workers "
           "see them", all.questions },
         { "questions_limit", "sandbox_api_questions, for each worker",
