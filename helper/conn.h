@@ -47,6 +47,7 @@ struct conn_s {
     bool              answer;       /* an ACK is due */
     bool              batch;        /* has frames in this round's write */
     bool              urgent;       /* somebody waits for it */
+    bool              granted;      /* ... somebody who has waited for keys */
     unsigned          unanswered;   /* frames it will speak of */
     bool              hole;         /* a frame could not be kept: seq + 1 has to
                                        come first */

@@ -371,7 +371,7 @@ server_round(server_t *s)
         }
     }
 
-    /* a grant goes with the ACK of what asked for it */
+    /* a grant at once goes with the ACK of what asked for it */
     server_granted(s);
     server_append(s);
     server_tales(s);

@@ -216,6 +216,27 @@ server_grant(conn_t *c, const locks_event_t *e)
     if (!conn_queue(c, mem, n)) {
         c->dead = true;
     }
+
+    c->granted = c->granted || e->waited_us != 0;
+}
+
+
+/* Who has waited does not wait for what this round writes, too: a flush may hold
+ * that up for milliseconds.  Others have their grant with the ACK that they wait
+ * for anyway. */
+static void
+server_grants_go(server_t *s)
+{
+    conn_t  *c;
+
+    for (c = s->conns; c; c = c->next) {
+
+        if (c->granted && !c->dead && !conn_flush(c)) {
+            c->dead = true;
+        }
+
+        c->granted = false;
+    }
 }
 
 
@@ -258,6 +279,8 @@ server_granted(server_t *s)
             server_grant(c, &e);
         }
     }
+
+    server_grants_go(s);
 
     locks_numbers(s->conf->locks, &n);
     stats_set(STATS_LOCKS, n.requests);
