@@ -14,7 +14,7 @@ import { harmless } from '@/ui/plain-text';
 import { toast } from '@/ui/toast';
 import { Conflict } from './conflict';
 import { baseName } from './paths';
-import { bytesOf, mixedLineEnds, textOf } from './text';
+import { bytesOf, mixedLineEnds, textOf, withOwnEnds } from './text';
 
 export interface Saver {
   /** False when it has not been saved, and the page says why. */
@@ -42,13 +42,16 @@ export function TextFile({ id, path, content, gone, readOnly, dirty, onDirty, on
   const editor = useRef<CodeEditorHandle>(null);
   const [first] = useState(() => textOf(content.bytes) ?? '');
   const [base, setBase] = useState(content.hash);
+  // the text of `base`: what its line ends are
+  const stands = useRef(first);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const [conflict, setConflict] = useState<string | null>(null);
   const changed = content.hash !== base;
 
   const take = (theirs: Content) => {
-    editor.current?.replace(textOf(theirs.bytes) ?? '');
+    stands.current = textOf(theirs.bytes) ?? '';
+    editor.current?.replace(stands.current);
     setBase(theirs.hash);
     setConflict(null);
     setError(null);
@@ -84,6 +87,7 @@ export function TextFile({ id, path, content, gone, readOnly, dirty, onDirty, on
     const stored = { bytes, hash: hashOf(bytes) };
 
     client.setQueryData(contentQuery(id, path).queryKey, stored);
+    stands.current = text;
     setBase(stored.hash);
     setConflict(null);
     void client.invalidateQueries({ predicate: ({ queryKey: [area, of, what] }) => area === 'files' && of === id && what !== 'content' });
@@ -91,12 +95,19 @@ export function TextFile({ id, path, content, gone, readOnly, dirty, onDirty, on
     return true;
   };
 
+  /** What stands in the editor: each line with the end that it has in the file. */
+  const mine = () => {
+    const { text } = editor.current!.read();
+    return mixedLineEnds(stands.current) ? withOwnEnds(stands.current, text) : text;
+  };
+
   const save = async (): Promise<boolean> => {
     if (readOnly || busy || !editor.current) {
       return false;
     }
 
-    const { text, version } = editor.current.read();
+    const { version } = editor.current.read();
+    const text = mine();
 
     if (changed || gone) {
       setConflict(text);
@@ -115,8 +126,11 @@ export function TextFile({ id, path, content, gone, readOnly, dirty, onDirty, on
   useImperativeHandle(saver, () => ({ save }));
 
   const keep = async (text: string) => {
-    if (await put(text, gone ? null : content.hash)) {
-      editor.current?.replace(text);
+    // what was merged by hand comes out of an editor too
+    const own = conflict !== null && mixedLineEnds(conflict) ? withOwnEnds(conflict, text) : text;
+
+    if (await put(own, gone ? null : content.hash)) {
+      editor.current?.replace(own);
     }
   };
 
@@ -127,7 +141,7 @@ export function TextFile({ id, path, content, gone, readOnly, dirty, onDirty, on
         <div role="alert" className="flex flex-wrap items-center gap-2 border-b border-warn bg-warn-tint px-3 py-1.5 text-sm">
           <TriangleAlert size={15} aria-hidden className="shrink-0 text-warn" />
           <p className="min-w-0 flex-1">{gone ? t('conflict.goneBanner') : t('conflict.banner')}</p>
-          <Button size="sm" onClick={() => setConflict(editor.current?.read().text ?? '')}>{t('conflict.decide')}</Button>
+          <Button size="sm" onClick={() => setConflict(editor.current ? mine() : '')}>{t('conflict.decide')}</Button>
         </div>
       )}
       {!readOnly && mixedLineEnds(first) && (
