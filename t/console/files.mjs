@@ -233,6 +233,7 @@ const parts = {
     const kept = {
       'bom.txt': Buffer.from('\ufeffone\ntwo\n'), 'crlf.txt': Buffer.from('one\r\ntwo\r\n'), 'no-end.txt': Buffer.from('one\ntwo'),
       'bom-crlf-no-end.txt': Buffer.from('\ufeffone\r\ntwo'), 'spaces.txt': Buffer.from('one  \t\n\n\ntwo \n\n'),
+      'mixed.txt': Buffer.from('one\r\ntwo\nthree\r\n\nfour\rfive\r\n'),
       'wide.txt': Buffer.from('one 中文 é \u{1f600}\ntwo\n'),
     };
     const closed = { 'utf16.txt': utf16, 'latin1.txt': Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x0a]), 'nul.txt': Buffer.from('a\0b\n') };
@@ -352,12 +353,29 @@ const parts = {
     await dialog(page).waitFor({ state: 'detached' });
     is([await stored('/workspace/inbox/one.txt'), await stored('/workspace/inbox/three.txt')], ['1\n', '333\n'], 'what is there already may stay');
 
+    // an agent makes a file while the page asks what becomes of others
+    await drop(page, page.getByRole('region', { name: 'Folder' }), [['five.txt', 'ours\n'], ['six.txt', '6\n']]);
+    await dialog(page).getByText('five.txt').waitFor();
+    const listed = page.waitForResponse((r) => /directories\/list\?path=%2Fworkspace%2Ffresh&/.test(r.url()));
+    await dialog(page).getByLabel('Into the folder').fill('/workspace/fresh');
+    await listed;
+    await write('/workspace/fresh/five.txt', 'an agent was first\n');
+    await dialog(page).getByRole('button', { name: 'Upload' }).click();
+    await dialog(page).getByText('Something has come to be where these files go').waitFor();
+    is([await stored('/workspace/fresh/five.txt'), await stored('/workspace/fresh/six.txt')], ['an agent was first\n', '6\n'],
+      'what somebody has just made is not written over');
+    await sees(dialog(page).getByText('replaces'), 'but asked about');
+    await dialog(page).getByLabel('1 file is there already').selectOption('replace');
+    await dialog(page).getByRole('button', { name: 'Upload' }).click();
+    await dialog(page).waitFor({ state: 'detached' });
+    is(await stored('/workspace/fresh/five.txt'), 'ours\n', 'and replaced when that is wanted');
+
     await drop(page, page.getByRole('region', { name: 'Folder' }), [['.env', 'x'], ['four.txt', '4']]);
     await dialog(page).getByRole('button', { name: 'Upload' }).click();
     await dialog(page).getByText(/The rule “\w+”/).waitFor();
     is(await stored('/workspace/inbox/four.txt'), '4', 'one that is refused says why, and stops no other');
     await shot(page, 'upload-refused');
-    await well(page, 'upload', (e) => /40[34]/.test(e));
+    await well(page, 'upload', (e) => /40[34]|412/.test(e));
   },
 
   'download': async (browser) => {

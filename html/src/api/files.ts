@@ -150,9 +150,31 @@ export async function writeFile(id: string, path: string, bytes: Uint8Array<Arra
   await put(id, path, bytes, { restoredFrom: o.restoredFrom });
 }
 
-/** Sends a file of any size and tells how far it is; only XMLHttpRequest can. */
-export function uploadFile(
+/**
+ * Sends a file of any size and tells how far it is; only XMLHttpRequest can.  A
+ * new one only where nothing stands: an ApiError of 412 when something does.
+ */
+export async function uploadFile(
   id: string, path: string, file: Blob, isNew: boolean, onProgress: (sent: number) => void, signal: AbortSignal,
+): Promise<void> {
+  try {
+    return await send(id, path, file, isNew, isNew, onProgress, signal);
+  } catch (e) {
+    if (!(isNew && e instanceof ApiError && e.status === 501)) {
+      throw e;
+    }
+  }
+
+  // a gateway without locks does not compare; this page can, if not at the same moment
+  if (await statPath(id, path, signal)) {
+    throw new ApiError(412, 'GATEWAY_PRECONDITION_FAILED', '');
+  }
+
+  await send(id, path, file, isNew, false, onProgress, signal);
+}
+
+function send(
+  id: string, path: string, file: Blob, isNew: boolean, onlyNew: boolean, onProgress: (sent: number) => void, signal: AbortSignal,
 ): Promise<void> {
   return new Promise((done, fail) => {
     const form = uploadForm(path, file, isNew);
@@ -160,6 +182,9 @@ export function uploadFile(
     const stop = () => x.abort();
 
     x.open('POST', execdUrl(id, 'files/upload'));
+    if (onlyNew) {
+      x.setRequestHeader('If-None-Match', '*');
+    }
     x.upload.onprogress = (e) => onProgress(Math.min(e.loaded, file.size));
     x.onloadend = () => signal.removeEventListener('abort', stop);
     x.onabort = () => fail(new DOMException('stopped', 'AbortError'));

@@ -2,7 +2,8 @@ import { useEffect, useRef, useState } from 'react';
 import { useQueryClient } from '@tanstack/react-query';
 import { CircleAlert, CircleCheck, CircleDashed } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
-import { type Entry, listFolder, uploadFile } from '@/api/files';
+import { ApiError } from '@/api/errors';
+import { listFolder, uploadFile } from '@/api/files';
 import { useFormat } from '@/lib/format';
 import { Button } from '@/ui/button';
 import { Dialog } from '@/ui/dialog';
@@ -18,15 +19,15 @@ import { join, normal, parentOf } from './paths';
 const AT_ONCE = 2;
 const SHOWN = 200;
 
-type State = { state: 'waiting' | 'sending' | 'done' | 'skipped'; sent: number } | { state: 'failed'; sent: number; error: unknown };
+type State = { state: 'waiting' | 'sending' | 'done' | 'skipped' | 'clash'; sent: number } | { state: 'failed'; sent: number; error: unknown };
 
 /** Which of these paths are taken: each folder that they go to is asked once. */
-async function takenOf(id: string, paths: string[], signal: AbortSignal): Promise<Map<string, Entry>> {
-  const taken = new Map<string, Entry>();
+async function takenOf(id: string, paths: string[], signal: AbortSignal): Promise<Set<string>> {
+  const taken = new Set<string>();
 
   for (const folder of new Set(paths.map(parentOf))) {
     try {
-      (await listFolder(id, folder, 1, signal)).forEach((e) => taken.set(e.path, e));
+      (await listFolder(id, folder, 1, signal)).forEach((e) => taken.add(e.path));
     } catch {
       // it is not there yet, or may not be seen: nothing is taken that one knows of
     }
@@ -50,7 +51,7 @@ export function Upload({ id, files, folder, onClose }: Props) {
   const client = useQueryClient();
   const [target, setTarget] = useState(folder);
   const [existing, setExisting] = useState<'replace' | 'skip'>('replace');
-  const [taken, setTaken] = useState<Map<string, Entry>>(new Map());
+  const [taken, setTaken] = useState<ReadonlySet<string>>(new Set());
   const [states, setStates] = useState<State[] | null>(null);
   const [running, setRunning] = useState(false);
   const stop = useRef(new AbortController());
@@ -71,9 +72,13 @@ export function Upload({ id, files, folder, onClose }: Props) {
 
   useEffect(() => () => stop.current.abort(), []);
 
+  const asks = states?.some((s) => s.state === 'clash') ?? false;
+
   const begin = async () => {
-    const now: State[] = states?.map((s) => (s.state === 'failed' ? { state: 'waiting', sent: 0 } : s))
+    const now: State[] = states?.map((s): State => (s.state === 'failed' ? { state: 'waiting', sent: 0 }
+      : s.state === 'clash' ? { state: existing === 'skip' ? 'skipped' : 'waiting', sent: 0 } : s))
       ?? paths.map((p) => ({ state: existing === 'skip' && taken.has(p) ? 'skipped' : 'waiting', sent: 0 }));
+    const found = new Set(taken);
     const set = (i: number, s: State) => { now[i] = s; setStates([...now]); };
 
     stop.current = new AbortController();
@@ -91,9 +96,15 @@ export function Upload({ id, files, folder, onClose }: Props) {
         set(i, { state: 'sending', sent: 0 });
 
         try {
-          await uploadFile(id, paths[i]!, files[i]!.file, !taken.has(paths[i]!), (sent) => set(i, { state: 'sending', sent }), stop.current.signal);
+          await uploadFile(id, paths[i]!, files[i]!.file, !found.has(paths[i]!), (sent) => set(i, { state: 'sending', sent }), stop.current.signal);
           set(i, { state: 'done', sent: files[i]!.file.size });
         } catch (error) {
+          // somebody was there first: whether that is replaced is asked, unless it was said
+          if (error instanceof ApiError && error.status === 412 && !found.has(paths[i]!)) {
+            found.add(paths[i]!);
+            set(i, { state: existing === 'skip' && clashes > 0 ? 'skipped' : 'clash', sent: 0 });
+            continue;
+          }
           set(i, stop.current.signal.aborted ? { state: 'waiting', sent: 0 } : { state: 'failed', sent: 0, error });
         }
       }
@@ -101,6 +112,7 @@ export function Upload({ id, files, folder, onClose }: Props) {
 
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
     setRunning(false);
+    setTaken(found);
     void client.invalidateQueries({ queryKey: ['files', id] });
 
     if (now.every((s) => s.state === 'done' || s.state === 'skipped')) {
@@ -120,7 +132,7 @@ export function Upload({ id, files, folder, onClose }: Props) {
       footer={(
         <>
           <Button onClick={() => (running ? stop.current.abort() : onClose())}>{running ? t('upload.stop') : common('cancel')}</Button>
-          <Button look="primary" busy={running} onClick={() => void begin()}>{failures > 0 ? common('retry') : t('upload.begin')}</Button>
+          <Button look="primary" busy={running} onClick={() => void begin()}>{failures > 0 && !asks ? common('retry') : t('upload.begin')}</Button>
         </>
       )}
     >
@@ -131,13 +143,14 @@ export function Upload({ id, files, folder, onClose }: Props) {
       {clashes > 0 && (
         <Field label={t('upload.existing', { count: clashes })}>
           {(p) => (
-            <Select {...p} value={existing} disabled={states !== null} onChange={(e) => setExisting(e.target.value as 'replace' | 'skip')}>
+            <Select {...p} value={existing} disabled={states !== null && !asks} onChange={(e) => setExisting(e.target.value as 'replace' | 'skip')}>
               <option value="replace">{t('upload.replace')}</option>
               <option value="skip">{t('upload.skip')}</option>
             </Select>
           )}
         </Field>
       )}
+      {asks && !running && <p role="alert" className="text-sm text-warn">{t('upload.clash')}</p>}
       {states && <Progress label={t('upload.progress')} value={sent} max={Math.max(total, 1)} />}
       <ul tabIndex={0} aria-label={t('upload.files')} className="max-h-72 min-h-0 overflow-y-auto rounded-md border">
         {files.slice(0, SHOWN).map((f, i) => {
