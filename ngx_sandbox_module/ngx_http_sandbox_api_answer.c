@@ -193,7 +193,11 @@ ngx_http_sandbox_api_piece(ngx_http_sandbox_ask_t *ask,
     r = a->request;
     c = r->connection;
 
-    ngx_http_set_log_request(c->log, r);
+    if (!ask->stream || !a->headed || p->last) {
+        /* an event of a stream that goes to a thousand readers finds the log as it
+         * was left, with this request, and does not go and look for it */
+        ngx_http_set_log_request(c->log, r);
+    }
 
     a->last = p->last;
 

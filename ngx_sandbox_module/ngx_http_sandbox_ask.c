@@ -11,8 +11,10 @@
 /* room of the bulk connection that is left for CREDIT and CANCEL */
 #define NGX_HTTP_SANDBOX_ASK_SPARE  16384
 
-/* lists that questions are found in by their numbers */
-#define NGX_HTTP_SANDBOX_ASK_SLOTS  256
+/* lists that questions are found in by their numbers: so many that of a thousand
+ * live streams hardly two share one, for each that is passed over is far away in
+ * memory */
+#define NGX_HTTP_SANDBOX_ASK_SLOTS  4096
 
 
 typedef struct {
