@@ -4,7 +4,7 @@
  * (docs/frames.md).
  *
  *   frames write SOCKET FIRST COUNT SANDBOXES BYTES RATE   (0: as fast as it goes)
- *   frames begin SOCKET FIRST COUNT RATE
+ *   frames begin SOCKET FIRST COUNT RATE [all]
  *   frames ask SOCKET COUNT PATH QUERY...                  (in turn; "" is none)
  *
  * Each prints one line of JSON.
@@ -469,7 +469,7 @@ run_write(peer_t *p, char **a)
 
 
 static int
-run_begin(peer_t *p, char **a)
+run_begin(peer_t *p, char **a, bool all)
 {
     uint8_t   id[16];
     uint64_t  first, count, rate, i, done = 0, begun, due, now, want;
@@ -505,6 +505,18 @@ run_begin(peer_t *p, char **a)
     while (done < p->seq) {
         turn(p, 1000);
         done = acked(p, done);
+    }
+
+    if (all) {
+        /* for those who put several together */
+        printf("{\"ms\":[");
+
+        for (i = 0; i < nsamples; i++) {
+            printf("%s%.3f", i ? "," : "", samples[i]);
+        }
+
+        printf("]}\n");
+        return 0;
     }
 
     qsort(samples, nsamples, sizeof(double), by_size);
@@ -651,8 +663,8 @@ main(int argc, char **argv)
         return run_write(&p, argv + 3);
     }
 
-    if (strcmp(argv[1], "begin") == 0 && argc == 6) {
-        return run_begin(&p, argv + 3);
+    if (strcmp(argv[1], "begin") == 0 && (argc == 6 || argc == 7)) {
+        return run_begin(&p, argv + 3, argc == 7);
     }
 
     if (strcmp(argv[1], "ask") == 0 && argc >= 5) {
