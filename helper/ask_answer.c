@@ -4,7 +4,7 @@
 
 
 ask_rc_e
-ask_json(ask_question_t *q, history_out_t *out)
+ask_json(ask_question_t *q, sb_out_t *out)
 {
     if (out->rc != SB_OK) {
         sb_buf_free(&out->buf);

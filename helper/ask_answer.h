@@ -6,7 +6,7 @@
 #include "api.h"
 
 /* Sends JSON off and takes its buffer; ASK_FAILED when it could not be made. */
-ask_rc_e ask_json(ask_question_t *q, history_out_t *out);
+ask_rc_e ask_json(ask_question_t *q, sb_out_t *out);
 
 /* 503: this gateway keeps no history. */
 ask_rc_e ask_nothing(ask_question_t *q);

@@ -36,8 +36,8 @@ typedef struct {
     bool               ended;       /* its end is in the text */
     uint64_t           records;
 
-    history_out_t      text;
-    size_t             sent;
+    sb_out_t      text;
+    size_t        sent;
 } ask_export_t;
 
 
@@ -102,7 +102,7 @@ ask_export_new(ask_question_t *q)
         s->ask.filter = &s->filter;
         s->ask.limit = ASK_EXPORT_PAGE;
         s->ask.ascending = true;
-        s->text.buf.max = HISTORY_JSON_MAX;
+        s->text.buf.max = SB_OUT_MAX;
         s->cursor = journal_tail(api->journal).cursor;
         s->until_us = sb_now_us() + ASK_EXPORT_US;
     }

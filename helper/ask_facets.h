@@ -6,8 +6,8 @@
 #include "api.h"
 
 /* An object: total, failed, exact, and for each facet values and other. */
-void ask_facets_json(api_t *api, history_out_t *out, const index_facets_t *f);
+void ask_facets_json(api_t *api, sb_out_t *out, const index_facets_t *f);
 /* An object: from, to, step_ms, exact, counts. */
-void ask_histogram_json(history_out_t *out, const index_histogram_t *h);
+void ask_histogram_json(sb_out_t *out, const index_histogram_t *h);
 
 #endif /* ASK_FACETS_H_INCLUDED */

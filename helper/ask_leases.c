@@ -214,26 +214,26 @@ static ask_rc_e
 ask_lease_answer(ask_question_t *q, unsigned status, const locks_lease_t *l,
     const char *token)
 {
-    char           id[SB_UUID_LEN + 1], at[40];
-    history_out_t  out = { .buf.max = 4096 };
+    char      id[SB_UUID_LEN + 1], at[40];
+    sb_out_t  out = { .buf.max = 4096 };
 
     sb_uuid_text(id, l->id);
     sb_time_text(at, l->expires_us);
 
-    history_out_text(&out, "{");
-    history_out_key(&out, "id");
-    history_out_str(&out, sb_str(id, SB_UUID_LEN));
+    sb_out_text(&out, "{");
+    sb_out_key(&out, "id");
+    sb_out_str(&out, sb_str(id, SB_UUID_LEN));
 
     if (token) {
-        history_out_key(&out, "token");
-        history_out_str(&out, sb_str(token, strlen(token)));
+        sb_out_key(&out, "token");
+        sb_out_str(&out, sb_str(token, strlen(token)));
     }
 
-    history_out_key(&out, "fence");
-    history_out_int(&out, (int64_t) l->fence);
-    history_out_key(&out, "expires_at");
-    history_out_str(&out, sb_str(at, strlen(at)));
-    history_out_text(&out, "}");
+    sb_out_key(&out, "fence");
+    sb_out_int(&out, (int64_t) l->fence);
+    sb_out_key(&out, "expires_at");
+    sb_out_str(&out, sb_str(at, strlen(at)));
+    sb_out_text(&out, "}");
 
     if (out.rc != SB_OK) {
         sb_buf_free(&out.buf);
@@ -248,27 +248,27 @@ ask_lease_answer(ask_question_t *q, unsigned status, const locks_lease_t *l,
 static ask_rc_e
 ask_lease_late(ask_question_t *q, ask_lease_t *l)
 {
-    history_out_t   out = { .buf.max = 64 * 1024 };
+    sb_out_t        out = { .buf.max = 64 * 1024 };
     locks_event_t   e;
 
     locks_lease_refuse(l->locks, l->lease.id, &e);
     l->asked = false;
 
-    history_out_text(&out, "{\"code\":\"GATEWAY_LOCK_TIMEOUT\",\"message\":"
-                     "\"A key of the lease was not free in time.\","
-                     "\"details\":{");
-    history_out_key(&out, "holder");
-    history_out_text(&out, "{");
-    history_out_key(&out, "actor");
-    history_out_str(&out, sb_str(e.actor, strlen(e.actor)));
-    history_out_key(&out, "id");
-    history_out_str(&out, sb_str(e.holder, strlen(e.holder)));
-    history_out_text(&out, "}");
-    history_out_key(&out, "key");
-    history_out_str(&out, sb_str(e.key, strlen(e.key)));
-    history_out_key(&out, "waited_ms");
-    history_out_int(&out, (int64_t) (e.waited_us / 1000));
-    history_out_text(&out, "}}");
+    sb_out_text(&out, "{\"code\":\"GATEWAY_LOCK_TIMEOUT\",\"message\":"
+                "\"A key of the lease was not free in time.\","
+                "\"details\":{");
+    sb_out_key(&out, "holder");
+    sb_out_text(&out, "{");
+    sb_out_key(&out, "actor");
+    sb_out_str(&out, sb_str(e.actor, strlen(e.actor)));
+    sb_out_key(&out, "id");
+    sb_out_str(&out, sb_str(e.holder, strlen(e.holder)));
+    sb_out_text(&out, "}");
+    sb_out_key(&out, "key");
+    sb_out_str(&out, sb_str(e.key, strlen(e.key)));
+    sb_out_key(&out, "waited_ms");
+    sb_out_int(&out, (int64_t) (e.waited_us / 1000));
+    sb_out_text(&out, "}}");
 
     if (out.rc != SB_OK) {
         sb_buf_free(&out.buf);

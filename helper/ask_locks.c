@@ -8,9 +8,9 @@
 
 
 typedef struct {
-    history_out_t  out;
-    unsigned       n;
-    bool           more;
+    sb_out_t  out;
+    unsigned  n;
+    bool      more;
 } ask_locks_t;
 
 
@@ -28,42 +28,42 @@ ask_locks_row(void *data, const locks_row_t *r)
     sb_uuid_text(id, r->id);
 
     if (a->n > 1) {
-        history_out_text(&a->out, ",");
+        sb_out_text(&a->out, ",");
     }
 
-    history_out_text(&a->out, "{");
-    history_out_key(&a->out, "id");
-    history_out_str(&a->out, sb_str(id, SB_UUID_LEN));
-    history_out_key(&a->out, "state");
-    history_out_str(&a->out, sb_str(r->state, strlen(r->state)));
-    history_out_key(&a->out, "type");
-    history_out_str(&a->out, sb_str(r->type, strlen(r->type)));
-    history_out_key(&a->out, "actor");
-    history_out_str(&a->out, sb_str(r->actor, strlen(r->actor)));
-    history_out_key(&a->out, "since");
+    sb_out_text(&a->out, "{");
+    sb_out_key(&a->out, "id");
+    sb_out_str(&a->out, sb_str(id, SB_UUID_LEN));
+    sb_out_key(&a->out, "state");
+    sb_out_str(&a->out, sb_str(r->state, strlen(r->state)));
+    sb_out_key(&a->out, "type");
+    sb_out_str(&a->out, sb_str(r->type, strlen(r->type)));
+    sb_out_key(&a->out, "actor");
+    sb_out_str(&a->out, sb_str(r->actor, strlen(r->actor)));
+    sb_out_key(&a->out, "since");
     sb_time_text(at, sb_now_us() - r->since_us);
-    history_out_str(&a->out, sb_str(at, strlen(at)));
-    history_out_key(&a->out, "waited_ms");
-    history_out_int(&a->out, (int64_t) (r->waited_us / 1000));
-    history_out_key(&a->out, "detached");
-    history_out_text(&a->out, r->detached ? "true" : "false");
+    sb_out_str(&a->out, sb_str(at, strlen(at)));
+    sb_out_key(&a->out, "waited_ms");
+    sb_out_int(&a->out, (int64_t) (r->waited_us / 1000));
+    sb_out_key(&a->out, "detached");
+    sb_out_text(&a->out, r->detached ? "true" : "false");
 
     if (r->lease) {
-        history_out_key(&a->out, "fence");
-        history_out_int(&a->out, (int64_t) r->fence);
-        history_out_key(&a->out, "expires_at");
+        sb_out_key(&a->out, "fence");
+        sb_out_int(&a->out, (int64_t) r->fence);
+        sb_out_key(&a->out, "expires_at");
 
         if (r->expires_us) {
             sb_time_text(at, r->expires_us);
-            history_out_str(&a->out, sb_str(at, strlen(at)));
+            sb_out_str(&a->out, sb_str(at, strlen(at)));
 
         } else {
-            history_out_text(&a->out, "null");
+            sb_out_text(&a->out, "null");
         }
     }
 
-    history_out_key(&a->out, "keys");
-    history_out_text(&a->out, "[");
+    sb_out_key(&a->out, "keys");
+    sb_out_text(&a->out, "[");
 
     return true;
 }
@@ -75,14 +75,14 @@ ask_locks_key(void *data, bool write, const char *path)
     ask_locks_t  *a = data;
 
     if (a->out.buf.len && a->out.buf.data[a->out.buf.len - 1] != '[') {
-        history_out_text(&a->out, ",");
+        sb_out_text(&a->out, ",");
     }
 
-    history_out_text(&a->out, "{");
-    history_out_key(&a->out, "path");
-    history_out_str(&a->out, sb_str(path, strlen(path)));
-    history_out_key(&a->out, "mode");
-    history_out_text(&a->out, write ? "\"write\"}" : "\"read\"}");
+    sb_out_text(&a->out, "{");
+    sb_out_key(&a->out, "path");
+    sb_out_str(&a->out, sb_str(path, strlen(path)));
+    sb_out_key(&a->out, "mode");
+    sb_out_text(&a->out, write ? "\"write\"}" : "\"read\"}");
 }
 
 
@@ -91,7 +91,7 @@ ask_locks_done(void *data)
 {
     ask_locks_t  *a = data;
 
-    history_out_text(&a->out, "]}");
+    sb_out_text(&a->out, "]}");
 }
 
 
@@ -111,9 +111,9 @@ ask_locks(ask_question_t *q)
     list.done = ask_locks_done;
     list.data = &a;
 
-    history_out_text(&a.out, "{\"items\":[");
+    sb_out_text(&a.out, "{\"items\":[");
     locks_list(api->locks, q->args[0], &list, sb_mono_us());
-    history_out_text(&a.out, a.more ? "],\"more\":true}" : "],\"more\":false}");
+    sb_out_text(&a.out, a.more ? "],\"more\":true}" : "],\"more\":false}");
 
     return ask_json(q, &a.out);
 }

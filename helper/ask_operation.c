@@ -136,15 +136,15 @@ ask_links_children(api_t *api, const char *dir, const ask_links_t *l,
 
 /* A list of linked records, under a name. */
 static bool
-ask_links_list(api_t *api, history_out_t *out, const char *name,
+ask_links_list(api_t *api, sb_out_t *out, const char *name,
     const index_hit_t *hits, size_t n)
 {
     ask_records_t  r;
 
-    history_out_key(out, name);
-    history_out_text(out, "[");
+    sb_out_key(out, name);
+    sb_out_text(out, "[");
     ask_records(api, out, hits, n, ASK_ANSWER_BYTES, &r);
-    history_out_text(out, "]");
+    sb_out_text(out, "]");
 
     return r.taken == n && !r.unreadable;
 }
@@ -152,7 +152,7 @@ ask_links_list(api_t *api, history_out_t *out, const char *name,
 
 /* The same correlation, newest first, but for the record itself. */
 static bool
-ask_links_correlation(api_t *api, history_out_t *out, const ask_links_t *l)
+ask_links_correlation(api_t *api, sb_out_t *out, const ask_links_t *l)
 {
     bool              all;
     size_t            i, n;
@@ -198,7 +198,7 @@ ask_links_same(api_t *api, const ask_links_t *l, const index_hit_t *hit,
 
 
 static void
-ask_links(api_t *api, history_out_t *out, const char *dir, const ask_links_t *l)
+ask_links(api_t *api, sb_out_t *out, const char *dir, const ask_links_t *l)
 {
     bool          all, more, rerun, first;
     size_t        i, n;
@@ -206,10 +206,10 @@ ask_links(api_t *api, history_out_t *out, const char *dir, const ask_links_t *l)
     index_hit_t   parent, *children;
 
     memset(&says, 0, sizeof(says));
-    says.max = HISTORY_JSON_MAX;
+    says.max = SB_OUT_MAX;
 
-    history_out_key(out, "links");
-    history_out_text(out, "{");
+    sb_out_key(out, "links");
+    sb_out_text(out, "{");
 
     all = ask_links_correlation(api, out, l);
     rerun = false;
@@ -237,31 +237,31 @@ ask_links(api_t *api, history_out_t *out, const char *dir, const ask_links_t *l)
 
     /* A parent of the same type that did the same was run again. */
 
-    history_out_key(out, "rerun_of");
+    sb_out_key(out, "rerun_of");
 
     if (rerun) {
-        history_out_str(out, sb_str(l->parent, strlen(l->parent)));
+        sb_out_str(out, sb_str(l->parent, strlen(l->parent)));
 
     } else {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
     }
 
-    history_out_key(out, "reruns");
-    history_out_text(out, "[");
+    sb_out_key(out, "reruns");
+    sb_out_text(out, "[");
     first = true;
 
     for (n = 0; n < i; n++) {
         if (ask_links_same(api, l, &children[n], &says)) {
-            history_out_text(out, first ? "" : ",");
-            history_out_str(out, sb_str(children[n].id,
-                                        strlen(children[n].id)));
+            sb_out_text(out, first ? "" : ",");
+            sb_out_str(out, sb_str(children[n].id,
+                                   strlen(children[n].id)));
             first = false;
         }
     }
 
-    history_out_text(out, "]");
-    history_out_key(out, "complete");
-    history_out_text(out, all ? "true}" : "false}");
+    sb_out_text(out, "]");
+    sb_out_key(out, "complete");
+    sb_out_text(out, all ? "true}" : "false}");
 
     free(children);
     sb_buf_free(&says);
@@ -271,7 +271,7 @@ ask_links(api_t *api, history_out_t *out, const char *dir, const ask_links_t *l)
 /* The record itself, from its file, which may be another one by now; 1 it is
  * there, 0 not, -1 with err. */
 static int
-ask_operation_read(api_t *api, history_out_t *out, char dir[STORE_DIR_LEN],
+ask_operation_read(api_t *api, sb_out_t *out, char dir[STORE_DIR_LEN],
     ask_links_t *l, history_error_t *err)
 {
     int            rc;
@@ -321,7 +321,7 @@ ask_whole_record(ask_question_t *q, bool of_one)
     api_t            *api;
     ask_find_t       *s;
     ask_links_t       l;
-    history_out_t     out = { .buf.max = HISTORY_JSON_MAX };
+    sb_out_t          out = { .buf.max = SB_OUT_MAX };
     history_error_t   err;
 
     api = q->context;
@@ -332,15 +332,15 @@ ask_whole_record(ask_question_t *q, bool of_one)
     }
 
     memset(&l, 0, sizeof(l));
-    l.says.max = HISTORY_JSON_MAX;
+    l.says.max = SB_OUT_MAX;
     (void) strcpy(l.id, s->id);
 
-    history_out_text(&out, "{");
+    sb_out_text(&out, "{");
     rc = ask_operation_read(api, &out, s->dir, &l, &err);
 
     if (rc == 1) {
         ask_links(api, &out, s->dir, &l);
-        history_out_text(&out, "}");
+        sb_out_text(&out, "}");
     }
 
     sb_buf_free(&l.says);

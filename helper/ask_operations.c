@@ -278,15 +278,15 @@ ask_page_around(api_t *api, const ask_list_t *s, const index_answer_t *a,
 
 
 static void
-ask_cursor(history_out_t *out, const char *name, bool has, int64_t cursor)
+ask_cursor(sb_out_t *out, const char *name, bool has, int64_t cursor)
 {
-    history_out_key(out, name);
+    sb_out_key(out, name);
 
     if (has) {
-        history_out_int(out, cursor);
+        sb_out_int(out, cursor);
 
     } else {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
     }
 }
 
@@ -294,7 +294,7 @@ ask_cursor(history_out_t *out, const char *name, bool has, int64_t cursor)
 /* What is missing between the first and the last record of a page, and, where
  * none is in front of it or behind, on to the bound that was asked for. */
 static void
-ask_list_gaps(api_t *api, const ask_list_t *s, history_out_t *out,
+ask_list_gaps(api_t *api, const ask_list_t *s, sb_out_t *out,
     const ask_page_t *page, size_t taken, bool *complete)
 {
     index_rc_e        rc;
@@ -337,8 +337,8 @@ ask_list_gaps(api_t *api, const ask_list_t *s, history_out_t *out,
         }
     }
 
-    history_out_key(out, "gaps");
-    history_out_text(out, "[");
+    sb_out_key(out, "gaps");
+    sb_out_text(out, "[");
 
     rc = index_query(api->index, &q, &a);
 
@@ -351,25 +351,25 @@ ask_list_gaps(api_t *api, const ask_list_t *s, history_out_t *out,
     }
 
     index_answer_free(&a);
-    history_out_text(out, "]");
+    sb_out_text(out, "]");
 }
 
 
 static void
-ask_list_facets(api_t *api, const ask_list_t *s, history_out_t *out,
+ask_list_facets(api_t *api, const ask_list_t *s, sb_out_t *out,
     bool *complete)
 {
     index_rc_e      rc;
     index_facets_t  f;
 
     rc = index_facets(api->index, &s->ask, &f);
-    history_out_key(out, "facets");
+    sb_out_key(out, "facets");
 
     if (rc == INDEX_OK || rc == INDEX_PARTIAL) {
         ask_facets_json(api, out, &f);
 
     } else {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
         *complete = false;
     }
 
@@ -378,20 +378,20 @@ ask_list_facets(api_t *api, const ask_list_t *s, history_out_t *out,
 
 
 static void
-ask_list_histogram(api_t *api, const ask_list_t *s, history_out_t *out,
+ask_list_histogram(api_t *api, const ask_list_t *s, sb_out_t *out,
     bool *complete)
 {
     index_rc_e         rc;
     index_histogram_t  h;
 
     rc = index_histogram(api->index, &s->ask, s->buckets, &h);
-    history_out_key(out, "histogram");
+    sb_out_key(out, "histogram");
 
     if (rc == INDEX_OK || rc == INDEX_PARTIAL) {
         ask_histogram_json(out, &h);
 
     } else {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
     }
 
     *complete = *complete && rc == INDEX_OK;
@@ -424,7 +424,7 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
     index_rc_e       rc;
     ask_records_t    r;
     index_answer_t   a;
-    history_out_t    out = { .buf.max = HISTORY_JSON_MAX };
+    sb_out_t         out = { .buf.max = SB_OUT_MAX };
 
     api = q->context;
     memset(&page, 0, sizeof(page));
@@ -439,11 +439,11 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
 
     complete = s->wait.reached && rc == INDEX_OK;
 
-    history_out_text(&out, "{");
-    history_out_key(&out, "items");
-    history_out_text(&out, "[");
+    sb_out_text(&out, "{");
+    sb_out_key(&out, "items");
+    sb_out_text(&out, "[");
     ask_records(api, &out, page.hits, page.n, ASK_ANSWER_BYTES, &r);
-    history_out_text(&out, "]");
+    sb_out_text(&out, "]");
 
     if (out.rc != SB_OK) {
         index_answer_free(&a);
@@ -465,8 +465,8 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
         ask_list_histogram(api, s, &out, &complete);
     }
 
-    history_out_key(&out, "complete");
-    history_out_text(&out, complete ? "true}" : "false}");
+    sb_out_key(&out, "complete");
+    sb_out_text(&out, complete ? "true}" : "false}");
 
     index_answer_free(&a);
 

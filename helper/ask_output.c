@@ -77,7 +77,7 @@ ask_output_param(ask_find_t *s, const ask_param_t *p)
 /* Reads the next page, and (JSON) what is to be said of the operation. */
 static reader_rc_e
 ask_output_page(api_t *api, const ask_find_t *s, ask_output_t *o,
-    history_out_t *out, bool *found, history_error_t *err)
+    sb_out_t *out, bool *found, history_error_t *err)
 {
     int            rc;
     bool           ok;
@@ -106,18 +106,18 @@ ask_output_page(api_t *api, const ask_find_t *s, ask_output_t *o,
         *found = rc == 1;
 
         if (*found && out) {
-            history_out_key(out, "status");
-            history_out_str(out, history_column(stmt, 0));
-            history_out_key(out, "state");
+            sb_out_key(out, "status");
+            sb_out_str(out, history_column(stmt, 0));
+            sb_out_key(out, "state");
 
-            if (!history_out_column(out, stmt, 1)) {
-                history_out_text(out, "null");
+            if (!sb_out_column(out, stmt, 1)) {
+                sb_out_text(out, "null");
             }
 
-            history_out_key(out, "complete");
-            history_out_text(out, sqlite3_column_type(stmt, 2) == SQLITE_NULL
-                             ? "null"
-                             : sqlite3_column_int(stmt, 2) ? "true" : "false");
+            sb_out_key(out, "complete");
+            sb_out_text(out, sqlite3_column_type(stmt, 2) == SQLITE_NULL
+                        ? "null"
+                        : sqlite3_column_int(stmt, 2) ? "true" : "false");
         }
 
         sqlite3_finalize(stmt);
@@ -141,11 +141,11 @@ ask_output_json(ask_question_t *q, ask_find_t *s, ask_output_t *o)
     bool              found;
     const char       *at;
     reader_rc_e       rc;
-    history_out_t     out = { .buf.max = HISTORY_JSON_MAX };
+    sb_out_t          out = { .buf.max = SB_OUT_MAX };
     history_piece_t  *x;
     history_error_t   err;
 
-    history_out_text(&out, "{");
+    sb_out_text(&out, "{");
     rc = ask_output_page(q->context, s, o, &out, &found, &err);
 
     if (rc != READER_OK || !found) {
@@ -154,38 +154,38 @@ ask_output_json(ask_question_t *q, ask_find_t *s, ask_output_t *o)
                                    : ask_no_operation(q);
     }
 
-    history_out_key(&out, "items");
-    history_out_text(&out, "[");
+    sb_out_key(&out, "items");
+    sb_out_text(&out, "[");
     at = o->page.bytes.data;
 
     for (x = o->page.pieces; x < o->page.pieces + o->page.n; x++) {
-        history_out_text(&out, x == o->page.pieces ? "" : ",");
+        sb_out_text(&out, x == o->page.pieces ? "" : ",");
         history_piece_json(&out, x, sb_str(at, x->len));
         at += x->len;
     }
 
     o->after = o->page.after;
 
-    history_out_text(&out, "]");
-    history_out_key(&out, "last");
+    sb_out_text(&out, "]");
+    sb_out_key(&out, "last");
 
     if (o->after == -1) {
-        history_out_text(&out, "null");
+        sb_out_text(&out, "null");
 
     } else {
-        history_out_int(&out, o->after);
+        sb_out_int(&out, o->after);
     }
 
-    history_out_key(&out, "next");
+    sb_out_key(&out, "next");
 
     if (o->page.last) {
-        history_out_text(&out, "null");
+        sb_out_text(&out, "null");
 
     } else {
-        history_out_int(&out, o->after);
+        sb_out_int(&out, o->after);
     }
 
-    history_out_text(&out, "}");
+    sb_out_text(&out, "}");
 
     return ask_json(q, &out);
 }

@@ -57,7 +57,7 @@ ask_overview_args(ask_overview_t *s)
 
 /* The newest records that pass, and how many there are. */
 static bool
-ask_overview_list(api_t *api, history_out_t *out, const char *name,
+ask_overview_list(api_t *api, sb_out_t *out, const char *name,
     const history_filter_t *f, unsigned limit)
 {
     bool              all;
@@ -71,10 +71,10 @@ ask_overview_list(api_t *api, history_out_t *out, const char *name,
     q.filter = f;
     q.limit = limit;
 
-    history_out_key(out, name);
-    history_out_text(out, "{");
-    history_out_key(out, "items");
-    history_out_text(out, "[");
+    sb_out_key(out, name);
+    sb_out_text(out, "{");
+    sb_out_key(out, "items");
+    sb_out_text(out, "[");
 
     rc = index_query(api->index, &q, &a);
     all = rc == INDEX_OK;
@@ -84,24 +84,24 @@ ask_overview_list(api_t *api, history_out_t *out, const char *name,
         ask_records(api, out, a.hits, a.n, ASK_ANSWER_BYTES, &r);
     }
 
-    history_out_text(out, "]");
-    history_out_key(out, "count");
+    sb_out_text(out, "]");
+    sb_out_key(out, "count");
 
     if (rc == INDEX_OK && !a.more) {
-        history_out_int(out, (int64_t) a.n);
-        history_out_key(out, "exact");
-        history_out_text(out, "true");
+        sb_out_int(out, (int64_t) a.n);
+        sb_out_key(out, "exact");
+        sb_out_text(out, "true");
 
     } else {
         rc = index_facets(api->index, &q, &n);
-        history_out_int(out, (int64_t) n.total);
-        history_out_key(out, "exact");
-        history_out_text(out, rc == INDEX_OK && n.exact ? "true" : "false");
+        sb_out_int(out, (int64_t) n.total);
+        sb_out_key(out, "exact");
+        sb_out_text(out, rc == INDEX_OK && n.exact ? "true" : "false");
         all = all && (rc == INDEX_OK || rc == INDEX_PARTIAL);
         index_facets_free(&n);
     }
 
-    history_out_text(out, "}");
+    sb_out_text(out, "}");
     index_answer_free(&a);
 
     return all && !r.unreadable;
@@ -109,15 +109,15 @@ ask_overview_list(api_t *api, history_out_t *out, const char *name,
 
 
 static void
-ask_overview_number(history_out_t *out, const char *name, uint64_t n)
+ask_overview_number(sb_out_t *out, const char *name, uint64_t n)
 {
-    history_out_key(out, name);
-    history_out_int(out, (int64_t) n);
+    sb_out_key(out, name);
+    sb_out_int(out, (int64_t) n);
 }
 
 
 static void
-ask_overview_recorder(api_t *api, history_out_t *out)
+ask_overview_recorder(api_t *api, sb_out_t *out)
 {
     uint64_t         lag;
     index_numbers_t  n;
@@ -125,13 +125,13 @@ ask_overview_recorder(api_t *api, history_out_t *out)
     lag = stats_lag_us(sb_now_us());
     index_numbers(api->index, &n);
 
-    history_out_key(out, "recorder");
-    history_out_text(out, "{");
-    history_out_key(out, "status");
-    history_out_text(out, stats_get(STATS_JOURNAL_FAILING) ? "\"unavailable\""
-                          : lag > api->options->lag_us
-                            || stats_get(STATS_STALLED) ? "\"degraded\""
-                          : "\"ok\"");
+    sb_out_key(out, "recorder");
+    sb_out_text(out, "{");
+    sb_out_key(out, "status");
+    sb_out_text(out, stats_get(STATS_JOURNAL_FAILING) ? "\"unavailable\""
+                     : lag > api->options->lag_us
+                       || stats_get(STATS_STALLED) ? "\"degraded\""
+                     : "\"ok\"");
     ask_overview_number(out, "cursor", stats_get(STATS_JOURNAL_CURSOR));
     ask_overview_number(out, "applied_cursor",
                         stats_get(STATS_APPLIED_CURSOR));
@@ -142,14 +142,14 @@ ask_overview_recorder(api_t *api, history_out_t *out)
                         stats_get(STATS_JOURNAL_REFUSED));
     ask_overview_number(out, "files_lost", stats_get(STATS_FILES_LOST));
     ask_overview_number(out, "journal_bytes", stats_get(STATS_JOURNAL_BYTES));
-    history_out_key(out, "index");
-    history_out_text(out, "{");
-    history_out_key(out, "ready");
-    history_out_text(out, n.ready ? "true" : "false");
+    sb_out_key(out, "index");
+    sb_out_text(out, "{");
+    sb_out_key(out, "ready");
+    sb_out_text(out, n.ready ? "true" : "false");
     ask_overview_number(out, "files", n.files);
     ask_overview_number(out, "operations", n.rows);
     ask_overview_number(out, "lag_ms", n.lag_us / 1000);
-    history_out_text(out, "}}");
+    sb_out_text(out, "}}");
 }
 
 
@@ -161,7 +161,7 @@ ask_overview_answer(ask_question_t *q, ask_overview_t *s)
     api_t            *api;
     index_rc_e        rc;
     index_facets_t    f;
-    history_out_t     out = { .buf.max = HISTORY_JSON_MAX };
+    sb_out_t          out = { .buf.max = SB_OUT_MAX };
     history_filter_t  one;
     index_question_t  ask;
 
@@ -186,8 +186,8 @@ ask_overview_answer(ask_question_t *q, ask_overview_t *s)
 
     complete = s->wait.reached && rc == INDEX_OK;
 
-    history_out_text(&out, "{");
-    history_out_key(&out, "counts");
+    sb_out_text(&out, "{");
+    sb_out_key(&out, "counts");
     ask_facets_json(api, &out, &f);
     index_facets_free(&f);
 
@@ -213,8 +213,8 @@ ask_overview_answer(ask_question_t *q, ask_overview_t *s)
 
     ask_overview_recorder(api, &out);
 
-    history_out_key(&out, "complete");
-    history_out_text(&out, complete ? "true}" : "false}");
+    sb_out_key(&out, "complete");
+    sb_out_text(&out, complete ? "true}" : "false}");
 
     return ask_json(q, &out);
 }

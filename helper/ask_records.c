@@ -30,7 +30,7 @@ ask_records_order(const void *one, const void *two)
 
 /* One record into the text; false when its file cannot be read. */
 static bool
-ask_records_row(history_out_t *text, reader_t *reader, int64_t row,
+ask_records_row(sb_out_t *text, reader_t *reader, int64_t row,
     ask_place_t *p)
 {
     int               rc;
@@ -50,9 +50,9 @@ ask_records_row(history_out_t *text, reader_t *reader, int64_t row,
                          sb_str(p->hit->id, strlen(p->hit->id))))
     {
         p->at = text->buf.len;
-        history_out_text(text, "{");
+        sb_out_text(text, "{");
         history_record_members(text, stmt);
-        history_out_text(text, "}");
+        sb_out_text(text, "}");
         p->len = text->buf.len - p->at;
     }
 
@@ -65,7 +65,7 @@ ask_records_row(history_out_t *text, reader_t *reader, int64_t row,
 /* The same of one that _gateway has no longer: it may have moved on since it
  * was indexed. */
 static bool
-ask_records_moved(api_t *api, history_out_t *text, ask_place_t *p)
+ask_records_moved(api_t *api, sb_out_t *text, ask_place_t *p)
 {
     bool              ok;
     int64_t           row;
@@ -90,7 +90,7 @@ ask_records_moved(api_t *api, history_out_t *text, ask_place_t *p)
 
 /* Reads all of them, file by file; false: there is no room for all. */
 static bool
-ask_records_read(api_t *api, history_out_t *text, ask_place_t **order,
+ask_records_read(api_t *api, sb_out_t *text, ask_place_t **order,
     size_t n, bool *unreadable)
 {
     bool              broken, gateway;
@@ -141,13 +141,13 @@ ask_records_read(api_t *api, history_out_t *text, ask_place_t **order,
 
 
 static bool
-ask_records_try(api_t *api, history_out_t *out, const index_hit_t *hits,
+ask_records_try(api_t *api, sb_out_t *out, const index_hit_t *hits,
     size_t n, size_t most, ask_records_t *r)
 {
-    bool            ok;
-    size_t          i, from;
-    ask_place_t    *places, **order;
-    history_out_t   text = { .buf.max = n == 1 ? HISTORY_JSON_MAX
+    bool           ok;
+    size_t         i, from;
+    ask_place_t   *places, **order;
+    sb_out_t       text = { .buf.max = n == 1 ? SB_OUT_MAX
                                                : ASK_RECORDS_MAX };
 
     memset(r, 0, sizeof(ask_records_t));
@@ -184,8 +184,8 @@ ask_records_try(api_t *api, history_out_t *out, const index_hit_t *hits,
         r->taken++;
 
         if (places[i].len) {
-            history_out_text(out, r->written ? "," : "");
-            history_out_raw(out, text.buf.data + places[i].at, places[i].len);
+            sb_out_text(out, r->written ? "," : "");
+            sb_out_raw(out, text.buf.data + places[i].at, places[i].len);
             r->written++;
         }
     }
@@ -201,7 +201,7 @@ done:
 
 
 void
-ask_records(api_t *api, history_out_t *out, const index_hit_t *hits, size_t n,
+ask_records(api_t *api, sb_out_t *out, const index_hit_t *hits, size_t n,
     size_t most, ask_records_t *r)
 {
     memset(r, 0, sizeof(ask_records_t));

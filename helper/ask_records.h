@@ -21,7 +21,7 @@ typedef struct {
  * of the hits; stops behind the one that reaches `most` bytes.  A record that
  * is gone by now is left out.
  */
-void ask_records(api_t *api, history_out_t *out, const index_hit_t *hits,
+void ask_records(api_t *api, sb_out_t *out, const index_hit_t *hits,
     size_t n, size_t most, ask_records_t *r);
 
 #endif /* ASK_RECORDS_H_INCLUDED */

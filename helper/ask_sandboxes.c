@@ -32,10 +32,10 @@ typedef struct {
     const char         *q;
     const char         *after;
 
-    history_out_t       text;       /* JSON of those found */
-    ask_found_t        *found;
-    size_t              n, cap;
-    bool                short_of_memory;
+    sb_out_t           text;       /* JSON of those found */
+    ask_found_t       *found;
+    size_t             n, cap;
+    bool               short_of_memory;
 } ask_sandboxes_t;
 
 
@@ -97,38 +97,38 @@ ask_holds(const char *text, const char *part)
 
 
 static void
-ask_sandbox_text(history_out_t *out, const char *name, const char *text)
+ask_sandbox_text(sb_out_t *out, const char *name, const char *text)
 {
-    history_out_key(out, name);
+    sb_out_key(out, name);
 
     if (text) {
-        history_out_str(out, sb_str(text, strlen(text)));
+        sb_out_str(out, sb_str(text, strlen(text)));
 
     } else {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
     }
 }
 
 
 static void
-ask_sandbox_number(history_out_t *out, const char *name, const ask_box_t *box,
+ask_sandbox_number(sb_out_t *out, const char *name, const ask_box_t *box,
     int64_t n)
 {
-    history_out_key(out, name);
+    sb_out_key(out, name);
 
     if (box->history && !box->readable) {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
 
     } else {
-        history_out_int(out, n);
+        sb_out_int(out, n);
     }
 }
 
 
 static void
-ask_sandbox_json(history_out_t *out, const ask_box_t *box)
+ask_sandbox_json(sb_out_t *out, const ask_box_t *box)
 {
-    history_out_text(out, "{");
+    sb_out_text(out, "{");
     ask_sandbox_text(out, "id", box->id);
     ask_sandbox_text(out, "name", box->name ? box->name : box->id);
     ask_sandbox_text(out, "state", box->state);
@@ -140,14 +140,14 @@ ask_sandbox_json(history_out_t *out, const ask_box_t *box)
     ask_sandbox_number(out, "failures", box, box->failures);
     ask_sandbox_number(out, "running", box, box->running);
     ask_sandbox_number(out, "gaps", box, box->gaps);
-    history_out_key(out, "history_bytes");
-    history_out_int(out, box->bytes);
-    history_out_key(out, "history");
-    history_out_text(out, !box->history ? "\"none\""
-                          : box->readable ? "\"ok\"" : "\"unreadable\"");
-    history_out_key(out, "upstream");
-    history_out_text(out, box->upstream ? "true" : "false");
-    history_out_text(out, "}");
+    sb_out_key(out, "history_bytes");
+    sb_out_int(out, box->bytes);
+    sb_out_key(out, "history");
+    sb_out_text(out, !box->history ? "\"none\""
+                     : box->readable ? "\"ok\"" : "\"unreadable\"");
+    sb_out_key(out, "upstream");
+    sb_out_text(out, box->upstream ? "true" : "false");
+    sb_out_text(out, "}");
 }
 
 
@@ -234,17 +234,17 @@ ask_sandboxes_order(const void *one, const void *two)
 static ask_rc_e
 ask_sandboxes_answer(ask_question_t *q, ask_sandboxes_t *s, bool all)
 {
-    bool             complete;
-    size_t           i, from, to;
-    ask_listed_e     how;
-    history_out_t    out = { .buf.max = HISTORY_JSON_MAX };
+    bool            complete;
+    size_t          i, from, to;
+    ask_listed_e    how;
+    sb_out_t        out = { .buf.max = SB_OUT_MAX };
 
     /* in the order of ask_listed_e */
     static const char *const  words[] = {
         "\"unknown\"", "\"ok\"", "\"partial\"", "\"unreachable\""
     };
 
-    s->text.buf.max = HISTORY_JSON_MAX;
+    s->text.buf.max = SB_OUT_MAX;
     how = ask_boxes_each(q->context, ask_sandboxes_each, s, &complete);
 
     if (s->short_of_memory || s->text.rc != SB_OK) {
@@ -265,28 +265,28 @@ ask_sandboxes_answer(ask_question_t *q, ask_sandboxes_t *s, bool all)
 
     to = s->n - from > (size_t) s->limit ? from + (size_t) s->limit : s->n;
 
-    history_out_text(&out, "{");
-    history_out_key(&out, "items");
-    history_out_text(&out, "[");
+    sb_out_text(&out, "{");
+    sb_out_key(&out, "items");
+    sb_out_text(&out, "[");
 
     for (i = from; i < to; i++) {
-        history_out_text(&out, i == from ? "" : ",");
-        history_out_raw(&out, s->text.buf.data + s->found[i].at,
-                        s->found[i].len);
+        sb_out_text(&out, i == from ? "" : ",");
+        sb_out_raw(&out, s->text.buf.data + s->found[i].at,
+                   s->found[i].len);
     }
 
     /* all of them, while the answer, one page, may be read slowly */
     sb_buf_free(&s->text.buf);
 
-    history_out_text(&out, "]");
+    sb_out_text(&out, "]");
     ask_sandbox_text(&out, "next", to < s->n ? s->found[to - 1].key : NULL);
-    history_out_key(&out, "total");
-    history_out_int(&out, (int64_t) s->n);
-    history_out_key(&out, "upstream");
-    history_out_text(&out, words[how]);
-    history_out_key(&out, "complete");
-    history_out_text(&out, complete && all && s->wait.reached ? "true}"
-                                                              : "false}");
+    sb_out_key(&out, "total");
+    sb_out_int(&out, (int64_t) s->n);
+    sb_out_key(&out, "upstream");
+    sb_out_text(&out, words[how]);
+    sb_out_key(&out, "complete");
+    sb_out_text(&out, complete && all && s->wait.reached ? "true}"
+                                                         : "false}");
 
     return ask_json(q, &out);
 }

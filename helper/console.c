@@ -1,7 +1,7 @@
 #include "console.h"
 
 #include "ask_int.h"
-#include "history_json.h"
+#include "canonical.h"
 #include "id.h"
 #include "log.h"
 
@@ -225,7 +225,7 @@ static size_t
 console_frame_begin(console_t *c, ask_question_t *q, const ask_route_t *r,
     const char *type, void *mem, size_t size, uint64_t now_us)
 {
-    history_out_t      json = { .buf.max = 64 * 1024 };
+    sb_out_t           json = { .buf.max = 64 * 1024 };
     sb_frame_writer_t  w;
 
     pthread_mutex_lock(&c->lock);
@@ -233,21 +233,21 @@ console_frame_begin(console_t *c, ask_question_t *q, const ask_route_t *r,
     pthread_mutex_unlock(&c->lock);
 
     /* keys in their canonical order */
-    history_out_text(&json, "{");
+    sb_out_text(&json, "{");
 
     if (strcmp(type, "console.read") != 0) {
-        history_out_key(&json, "query");
-        history_out_str(&json, q->query);
+        sb_out_key(&json, "query");
+        sb_out_str(&json, q->query);
     }
 
     if (q->sandbox.len) {
-        history_out_key(&json, "sandbox_id");
-        history_out_str(&json, q->sandbox);
+        sb_out_key(&json, "sandbox_id");
+        sb_out_str(&json, q->sandbox);
     }
 
-    history_out_key(&json, "view");
-    history_out_str(&json, sb_str(r->path, strlen(r->path)));
-    history_out_text(&json, "}");
+    sb_out_key(&json, "view");
+    sb_out_str(&json, sb_str(r->path, strlen(r->path)));
+    sb_out_text(&json, "}");
 
     sb_frame_begin(&w, mem, size, SB_F_BEGIN, 0, 0, q->in->op, now_us);
     sb_frame_put(&w, SB_T_TYPE, sb_str(type, strlen(type)));

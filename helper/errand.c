@@ -102,7 +102,7 @@ errands_put(errands_t *e, uint64_t conn, uint64_t seq, sb_str_t body)
     one->conn = conn;
     one->seq = seq;
     one->len = body.len;
-    one->out.max = HISTORY_JSON_MAX;
+    one->out.max = SB_OUT_MAX;
     memcpy(one->body, body.data, body.len);
 
     pthread_mutex_lock(&e->lock);
@@ -294,7 +294,7 @@ errand_api(errand_t *e, errand_parts_t *p, store_db_t *db, retain_t *retain,
     purge.db = db;
     purge.retain = retain;
     call.values = values;
-    call.out.buf.max = HISTORY_JSON_MAX;
+    call.out.buf.max = SB_OUT_MAX;
     call.held = true;
     call.purge = errand_purge;
     call.purge_data = &purge;

@@ -294,20 +294,20 @@ history_api_answer(history_call_t *call, bool ok)
     if (!ok) {
         call->out.buf.len = 0;
         call->out.rc = SB_OK;
-        history_out_text(&call->out, "{\"error\":{");
-        history_out_key(&call->out, "message");
-        history_out_str(&call->out, sb_str(call->err.message,
-                                           strlen(call->err.message)));
-        history_out_key(&call->out, "type");
-        history_out_str(&call->out, sb_str(call->err.type,
-                                           strlen(call->err.type)));
-        history_out_text(&call->out, "}");
+        sb_out_text(&call->out, "{\"error\":{");
+        sb_out_key(&call->out, "message");
+        sb_out_str(&call->out, sb_str(call->err.message,
+                                      strlen(call->err.message)));
+        sb_out_key(&call->out, "type");
+        sb_out_str(&call->out, sb_str(call->err.type,
+                                      strlen(call->err.type)));
+        sb_out_text(&call->out, "}");
     }
 
-    history_out_text(&call->out, ok ? ",\"ok\":true" : ",\"ok\":false");
-    history_out_key(&call->out, "request_id");
-    history_out_str(&call->out, sb_str(id, SB_UUID_LEN));
-    history_out_text(&call->out, ",\"schema_version\":1}\n");
+    sb_out_text(&call->out, ok ? ",\"ok\":true" : ",\"ok\":false");
+    sb_out_key(&call->out, "request_id");
+    sb_out_str(&call->out, sb_str(id, SB_UUID_LEN));
+    sb_out_text(&call->out, ",\"schema_version\":1}\n");
     history_call_flush(call);
 
     if (!ok) {
@@ -342,7 +342,7 @@ history_api_run(const history_command_t *command, const char *database,
 
     memset(&call, 0, sizeof(call));
     call.values = values;
-    call.out.buf.max = HISTORY_JSON_MAX;
+    call.out.buf.max = SB_OUT_MAX;
 
     ok = false;
     remote = command->writes
@@ -358,7 +358,7 @@ history_api_run(const history_command_t *command, const char *database,
     }
 
     if (call.db != NULL) {
-        history_out_text(&call.out, "{\"data\":");
+        sb_out_text(&call.out, "{\"data\":");
         ok = history_api_call(command, &call);
     }
 

@@ -16,7 +16,7 @@
 typedef struct {
     sqlite3                *db;
     const history_value_t  *values;     /* by the subcommand's own table */
-    history_out_t           out;        /* the answer, begun */
+    sb_out_t                out;        /* the answer, begun */
     bool                    flushed;    /* part of it is on stdout already */
     history_error_t         err;
 

@@ -107,7 +107,7 @@ history_bind_json(history_apply_t *a, sqlite3_stmt *stmt, int i,
     const sb_jv_t *v, const char *key)
 {
     const sb_jv_t  *m;
-    history_out_t   out = { .buf.max = HISTORY_JSON_MAX };
+    sb_out_t        out = { .buf.max = SB_OUT_MAX };
 
     m = sb_jv_get(v, key);
 
@@ -115,7 +115,7 @@ history_bind_json(history_apply_t *a, sqlite3_stmt *stmt, int i,
         return true;
     }
 
-    history_out_value(&out, m);
+    sb_out_value(&out, m);
 
     if (out.rc != SB_OK) {
         history_error(a->err, "MemoryError", "out of memory");
@@ -743,12 +743,12 @@ history_api_apply(history_call_t *call)
     }
 
     if (ok) {
-        history_out_text(&call->out, "{");
-        history_out_key(&call->out, "batch_id");
-        history_out_str(&call->out, apply.batch);
-        history_out_key(&call->out, "records_applied");
-        history_out_int(&call->out, (int64_t) apply.index);
-        history_out_text(&call->out, "}");
+        sb_out_text(&call->out, "{");
+        sb_out_key(&call->out, "batch_id");
+        sb_out_str(&call->out, apply.batch);
+        sb_out_key(&call->out, "records_applied");
+        sb_out_int(&call->out, (int64_t) apply.index);
+        sb_out_text(&call->out, "}");
     }
 
     sb_jdoc_free(doc);

@@ -351,18 +351,18 @@ history_cleanup_run(history_cleanup_t *c)
 
 
 static void
-history_cleanup_int(history_out_t *out, const char *name, int64_t n)
+history_cleanup_int(sb_out_t *out, const char *name, int64_t n)
 {
-    history_out_key(out, name);
-    history_out_int(out, n);
+    sb_out_key(out, name);
+    sb_out_int(out, n);
 }
 
 
 static void
-history_cleanup_text(history_out_t *out, const char *name, const char *text)
+history_cleanup_text(sb_out_t *out, const char *name, const char *text)
 {
-    history_out_key(out, name);
-    history_out_str(out, sb_str(text, strlen(text)));
+    sb_out_key(out, name);
+    sb_out_str(out, sb_str(text, strlen(text)));
 }
 
 
@@ -380,7 +380,7 @@ history_cleanup_size(history_cleanup_t *c, const char *suffix)
 
 
 static bool
-history_cleanup_report(history_cleanup_t *c, history_out_t *out,
+history_cleanup_report(history_cleanup_t *c, sb_out_t *out,
     int64_t *logical)
 {
     int64_t  min, max, main_bytes, wal;
@@ -399,7 +399,7 @@ history_cleanup_report(history_cleanup_t *c, history_out_t *out,
     main_bytes = history_cleanup_size(c, "");
     wal = history_cleanup_size(c, "-wal");
 
-    history_out_text(out, "{");
+    sb_out_text(out, "{");
     history_cleanup_int(out, "capacity_deleted_operations",
                         c->capacity_deleted);
     history_cleanup_int(out, "database_bytes_before", c->before);
@@ -407,7 +407,7 @@ history_cleanup_report(history_cleanup_t *c, history_out_t *out,
     history_cleanup_int(out, "deleted_changes", c->changes);
     history_cleanup_int(out, "deleted_operations",
                         c->ttl_deleted + c->capacity_deleted);
-    history_out_text(out, ",\"executed\":true");
+    sb_out_text(out, ",\"executed\":true");
     history_cleanup_text(out, "last_cleanup_at", c->now);
     history_cleanup_int(out, "logical_database_bytes", *logical);
     history_cleanup_int(out, "main_database_bytes", main_bytes);
@@ -415,20 +415,20 @@ history_cleanup_report(history_cleanup_t *c, history_out_t *out,
     history_cleanup_int(out, "min_available_change_seq", min);
     history_cleanup_text(out, "next_cleanup_not_before", c->next);
     history_cleanup_int(out, "physical_database_bytes", main_bytes + wal);
-    history_out_key(out, "protected_acknowledged_seq");
+    sb_out_key(out, "protected_acknowledged_seq");
 
     if (c->has_protected) {
-        history_out_int(out, c->protected_seq);
+        sb_out_int(out, c->protected_seq);
 
     } else {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
     }
 
     history_cleanup_text(out, "reason", "ttl_or_capacity");
     history_cleanup_int(out, "shm_bytes", history_cleanup_size(c, "-shm"));
     history_cleanup_int(out, "ttl_deleted_operations", c->ttl_deleted);
     history_cleanup_int(out, "wal_bytes", wal);
-    history_out_text(out, "}");
+    sb_out_text(out, "}");
 
     return true;
 }
@@ -442,7 +442,7 @@ history_cleanup_finish(history_cleanup_t *c)
     bool              ok;
     int64_t           logical;
     history_error_t  *err = &c->call->err;
-    history_out_t     out = { .buf.max = HISTORY_JSON_MAX };
+    sb_out_t          out = { .buf.max = SB_OUT_MAX };
 
     ok = history_cleanup_report(c, &out, &logical) && out.rc == SB_OK;
 
@@ -465,7 +465,7 @@ history_cleanup_finish(history_cleanup_t *c)
              && history_exec(c->db, "COMMIT", err);
     }
 
-    history_out_raw(&c->call->out, out.buf.data, out.buf.len);
+    sb_out_raw(&c->call->out, out.buf.data, out.buf.len);
     sb_buf_free(&out.buf);
 
     return ok;
@@ -476,8 +476,8 @@ history_cleanup_finish(history_cleanup_t *c)
 static bool
 history_cleanup_due(history_cleanup_t *c, bool *due)
 {
-    int64_t         late;
-    history_out_t  *out = &c->call->out;
+    int64_t    late;
+    sb_out_t  *out = &c->call->out;
 
     *due = true;
 
@@ -504,13 +504,13 @@ history_cleanup_due(history_cleanup_t *c, bool *due)
     }
 
     *due = false;
-    history_out_text(out, "{");
+    sb_out_text(out, "{");
     history_cleanup_text(out, "database_now", c->now);
-    history_out_text(out, ",\"executed\":false");
+    sb_out_text(out, ",\"executed\":false");
     history_cleanup_text(out, "last_cleanup_at", c->last);
     history_cleanup_text(out, "next_cleanup_not_before", c->next);
     history_cleanup_text(out, "reason", "not_due");
-    history_out_text(out, "}");
+    sb_out_text(out, "}");
 
     return true;
 }
@@ -580,11 +580,11 @@ history_api_cleanup(history_call_t *call)
     }
 
     if (!taken) {
-        history_out_text(&call->out, "{");
+        sb_out_text(&call->out, "{");
         history_cleanup_text(&call->out, "database_now", c.now);
-        history_out_text(&call->out, ",\"executed\":false");
+        sb_out_text(&call->out, ",\"executed\":false");
         history_cleanup_text(&call->out, "reason", "cleanup_in_progress");
-        history_out_text(&call->out, "}");
+        sb_out_text(&call->out, "}");
         return true;
     }
 

@@ -20,7 +20,7 @@ history_read_object(const char *path, history_error_t *err)
     FILE             *file;
     size_t            n;
     sb_rc_t           rc;
-    sb_buf_t          text = { .max = HISTORY_JSON_MAX };
+    sb_buf_t          text = { .max = SB_OUT_MAX };
     sb_jdoc_t        *doc;
     struct stat       st;
     sb_json_limits_t  limits;
@@ -51,8 +51,8 @@ history_read_object(const char *path, history_error_t *err)
 
     fclose(file);
 
-    limits.max_depth = HISTORY_JSON_DEPTH;
-    limits.max_bytes = HISTORY_JSON_MAX;
+    limits.max_depth = SB_OUT_DEPTH;
+    limits.max_bytes = SB_OUT_MAX;
 
     doc = rc == SB_OK ? sb_jdoc_parse(sb_str(text.data, text.len), &limits, &rc)
                       : NULL;
@@ -257,10 +257,10 @@ static bool
 history_meta_object(sqlite3 *db, const char *key, const sb_jv_t *v,
     bool replace, history_error_t *err)
 {
-    bool           ok;
-    history_out_t  out = { .buf.max = HISTORY_JSON_MAX };
+    bool      ok;
+    sb_out_t  out = { .buf.max = SB_OUT_MAX };
 
-    history_out_value(&out, v);
+    sb_out_value(&out, v);
 
     ok = out.rc == SB_OK
          && history_meta_put(db, key, sb_str(out.buf.data, out.buf.len),

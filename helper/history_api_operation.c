@@ -25,41 +25,41 @@ history_cell_compare(const void *one, const void *two)
 
 /* The cells of a row as an object; false with err. */
 static bool
-history_write_cells(history_out_t *out, sqlite3_stmt *stmt,
+history_write_cells(sb_out_t *out, sqlite3_stmt *stmt,
     history_cell_t *cells, size_t n, history_error_t *err)
 {
     sb_str_t  text;
 
     qsort(cells, n, sizeof(history_cell_t), history_cell_compare);
 
-    history_out_text(out, "{");
+    sb_out_text(out, "{");
 
     for (size_t i = 0; i < n; i++) {
-        history_out_key(out, cells[i].name);
+        sb_out_key(out, cells[i].name);
 
         if (cells[i].column == -1) {
-            history_out_raw(out, cells[i].json.data, cells[i].json.len);
+            sb_out_raw(out, cells[i].json.data, cells[i].json.len);
 
         } else if (cells[i].decode) {
             text = history_column(stmt, cells[i].column);
 
             if (text.len == 0) {
-                history_out_text(out, "null");
+                sb_out_text(out, "null");
 
-            } else if (history_out_json(out, text) != SB_OK) {
+            } else if (sb_out_json(out, text) != SB_OK) {
                 history_error(err, "JSONDecodeError",
                               "%s_json is not JSON", cells[i].name);
                 return false;
             }
 
-        } else if (!history_out_column(out, stmt, cells[i].column)) {
+        } else if (!sb_out_column(out, stmt, cells[i].column)) {
             history_error(err, "TypeError",
                           "Object of type bytes is not JSON serializable");
             return false;
         }
     }
 
-    history_out_text(out, "}");
+    sb_out_text(out, "}");
 
     return true;
 }
@@ -86,7 +86,7 @@ history_row_cells(sqlite3_stmt *stmt, history_cell_t *cells, size_t max)
 
 /* A side row of an event as an object, or null. */
 static bool
-history_write_side(sqlite3 *db, history_out_t *out, const char *sql,
+history_write_side(sqlite3 *db, sb_out_t *out, const char *sql,
     sb_str_t id, history_error_t *err)
 {
     int             rc;
@@ -104,7 +104,7 @@ history_write_side(sqlite3 *db, history_out_t *out, const char *sql,
     rc = history_step(stmt, err);
 
     if (rc == 0) {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
 
     } else if (rc == 1) {
         n = history_row_cells(stmt, cells, HISTORY_ROW_MAX);
@@ -121,8 +121,8 @@ history_write_side(sqlite3 *db, history_out_t *out, const char *sql,
 
 
 static int
-history_write_event(history_out_t *out, sqlite3_stmt *stmt,
-    history_out_t *command, history_out_t *file, history_error_t *err)
+history_write_event(sb_out_t *out, sqlite3_stmt *stmt,
+    sb_out_t *command, sb_out_t *file, history_error_t *err)
 {
     size_t          n;
     history_cell_t  cells[HISTORY_ROW_MAX + 2];
@@ -153,13 +153,13 @@ history_write_event(history_out_t *out, sqlite3_stmt *stmt,
 
 
 static int
-history_write_operation(sqlite3 *db, history_out_t *out, sb_str_t id,
+history_write_operation(sqlite3 *db, sb_out_t *out, sb_str_t id,
     history_error_t *err)
 {
     int             rc;
     sqlite3_stmt   *stmt;
-    history_out_t   command = { .buf.max = HISTORY_JSON_MAX };
-    history_out_t   file = { .buf.max = HISTORY_JSON_MAX };
+    sb_out_t        command = { .buf.max = SB_OUT_MAX };
+    sb_out_t        file = { .buf.max = SB_OUT_MAX };
 
     stmt = history_prepare(db, "SELECT * FROM history_events"
                                " WHERE event_id = ?1", err);
@@ -277,7 +277,7 @@ history_api_operations(history_call_t *call)
 
     qsort(ids, n, sizeof(sb_str_t), history_text_compare);
 
-    history_out_text(&call->out, "{\"operations\":[");
+    sb_out_text(&call->out, "{\"operations\":[");
 
     first = true;
     rc = 0;
@@ -290,7 +290,7 @@ history_api_operations(history_call_t *call)
         size_t  before = call->out.buf.len;
 
         if (!first) {
-            history_out_text(&call->out, ",");
+            sb_out_text(&call->out, ",");
         }
 
         rc = history_write_operation(call->db, &call->out, ids[i],
@@ -304,7 +304,7 @@ history_api_operations(history_call_t *call)
         }
     }
 
-    history_out_text(&call->out, "]}");
+    sb_out_text(&call->out, "]}");
     free(ids);
 
     return rc != -1;

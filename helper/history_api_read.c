@@ -13,13 +13,13 @@ history_write_meta(history_call_t *call, const char *name, const char *key)
 
     ok = history_meta_get(call->db, key, &value, &found, &call->err);
 
-    history_out_key(&call->out, name);
+    sb_out_key(&call->out, name);
 
     if (found) {
-        history_out_str(&call->out, sb_str(value.data, value.len));
+        sb_out_str(&call->out, sb_str(value.data, value.len));
 
     } else {
-        history_out_text(&call->out, "null");
+        sb_out_text(&call->out, "null");
     }
 
     sb_buf_free(&value);
@@ -39,16 +39,16 @@ history_write_meta_object(history_call_t *call, const char *name,
 
     ok = history_meta_get(call->db, key, &value, &found, &call->err);
 
-    history_out_key(&call->out, name);
+    sb_out_key(&call->out, name);
     begin = call->out.buf.len;
 
     if (!ok) {
         /* said in err */
 
     } else if (value.len == 0) {
-        history_out_text(&call->out, "{}");
+        sb_out_text(&call->out, "{}");
 
-    } else if (history_out_json(&call->out, sb_str(value.data, value.len))
+    } else if (sb_out_json(&call->out, sb_str(value.data, value.len))
                != SB_OK)
     {
         history_error(&call->err, "JSONDecodeError",
@@ -92,8 +92,8 @@ history_write_meta_int(history_call_t *call, const char *name, const char *key,
         }
     }
 
-    history_out_key(&call->out, name);
-    history_out_int(&call->out, n);
+    sb_out_key(&call->out, name);
+    sb_out_int(&call->out, n);
     sb_buf_free(&value);
 
     return ok;
@@ -103,7 +103,7 @@ history_write_meta_int(history_call_t *call, const char *name, const char *key,
 bool
 history_api_identity(history_call_t *call)
 {
-    history_out_text(&call->out, "{");
+    sb_out_text(&call->out, "{");
 
     if (!history_write_meta(call, "provider_key", "provider_key")
         || !history_write_meta(call, "sandbox_id", "sandbox_id")
@@ -116,7 +116,7 @@ history_api_identity(history_call_t *call)
         return false;
     }
 
-    history_out_text(&call->out, "}");
+    sb_out_text(&call->out, "}");
 
     return true;
 }
@@ -137,8 +137,8 @@ history_write_pragma(history_call_t *call, const char *name, const char *sql)
     rc = history_step(stmt, &call->err);
 
     if (rc == 1) {
-        history_out_key(&call->out, name);
-        rc = history_out_column(&call->out, stmt, 0) ? 1 : -1;
+        sb_out_key(&call->out, name);
+        rc = sb_out_column(&call->out, stmt, 0) ? 1 : -1;
     }
 
     sqlite3_finalize(stmt);
@@ -150,7 +150,7 @@ history_write_pragma(history_call_t *call, const char *name, const char *sql)
 bool
 history_api_health(history_call_t *call)
 {
-    history_out_text(&call->out, "{\"identity\":");
+    sb_out_text(&call->out, "{\"identity\":");
 
     if (!history_api_identity(call)
         || !history_write_pragma(call, "journal_mode", "PRAGMA journal_mode")
@@ -160,7 +160,7 @@ history_api_health(history_call_t *call)
         return false;
     }
 
-    history_out_text(&call->out, "}");
+    sb_out_text(&call->out, "}");
 
     return true;
 }
@@ -169,7 +169,7 @@ history_api_health(history_call_t *call)
 bool
 history_api_config(history_call_t *call)
 {
-    history_out_text(&call->out, "{");
+    sb_out_text(&call->out, "{");
 
     if (!history_write_meta_object(call, "config", "history_config_json")
         || !history_write_meta_int(call, "revision", "history_config_revision",
@@ -182,31 +182,31 @@ history_api_config(history_call_t *call)
         return false;
     }
 
-    history_out_text(&call->out, "}");
+    sb_out_text(&call->out, "}");
 
     return true;
 }
 
 
 static void
-history_write_change(history_out_t *out, sqlite3_stmt *stmt)
+history_write_change(sb_out_t *out, sqlite3_stmt *stmt)
 {
     static const char *const  names[] = {
         "change_id", "change_type", "changed_at", "event_id",
         "operation_type", "schema_version", "source_seq", "status"
     };
 
-    history_out_text(out, "{");
+    sb_out_text(out, "{");
 
     for (int i = 0; i < 8; i++) {
-        history_out_key(out, names[i]);
+        sb_out_key(out, names[i]);
 
-        if (!history_out_column(out, stmt, i)) {
-            history_out_str(out, history_column(stmt, i));
+        if (!sb_out_column(out, stmt, i)) {
+            sb_out_str(out, history_column(stmt, i));
         }
     }
 
-    history_out_text(out, "}");
+    sb_out_text(out, "}");
 }
 
 
@@ -227,11 +227,11 @@ history_overflow(history_call_t *call, int i)
 bool
 history_api_query(history_call_t *call)
 {
-    int             rc;
-    size_t          begin, size, sum;
-    int64_t         after, limit, max_bytes, next;
-    sqlite3_stmt   *stmt;
-    history_out_t  *out = &call->out;
+    int            rc;
+    size_t         begin, size, sum;
+    int64_t        after, limit, max_bytes, next;
+    sqlite3_stmt  *stmt;
+    sb_out_t      *out = &call->out;
 
     after = call->values[0].number;
     limit = call->values[1].number;
@@ -260,7 +260,7 @@ history_api_query(history_call_t *call)
     sqlite3_bind_int64(stmt, 1, after);
     sqlite3_bind_int64(stmt, 2, limit);
 
-    history_out_text(out, "{\"changes\":[");
+    sb_out_text(out, "{\"changes\":[");
 
     next = after;
     sum = 0;
@@ -269,7 +269,7 @@ history_api_query(history_call_t *call)
         begin = out->buf.len;
 
         if (sum) {
-            history_out_text(out, ",");
+            sb_out_text(out, ",");
         }
 
         size = out->buf.len;
@@ -310,15 +310,15 @@ history_api_query(history_call_t *call)
     if (rc == 1) {
         int64_t  min = sqlite3_column_int64(stmt, 0);
 
-        history_out_text(out, "]");
-        history_out_key(out, "max_change_seq");
-        history_out_int(out, sqlite3_column_int64(stmt, 1));
-        history_out_key(out, "min_available_change_seq");
-        history_out_int(out, min);
-        history_out_key(out, "next_change_seq");
-        history_out_int(out, next);
-        history_out_key(out, "reset_required");
-        history_out_text(out, min > 0 && after < min - 1 ? "true}" : "false}");
+        sb_out_text(out, "]");
+        sb_out_key(out, "max_change_seq");
+        sb_out_int(out, sqlite3_column_int64(stmt, 1));
+        sb_out_key(out, "min_available_change_seq");
+        sb_out_int(out, min);
+        sb_out_key(out, "next_change_seq");
+        sb_out_int(out, next);
+        sb_out_key(out, "reset_required");
+        sb_out_text(out, min > 0 && after < min - 1 ? "true}" : "false}");
     }
 
     sqlite3_finalize(stmt);
@@ -348,33 +348,33 @@ history_exists(history_call_t *call, const char *id)
 
 
 static void
-history_write_chunk(history_out_t *out, sqlite3_stmt *stmt)
+history_write_chunk(sb_out_t *out, sqlite3_stmt *stmt)
 {
     sb_str_t  data;
 
     data = history_column(stmt, 2);
 
-    history_out_key(out, "chunk_index");
-    history_out_column(out, stmt, 0);
-    history_out_key(out, "created_at");
-    history_out_column(out, stmt, 1);
-    history_out_key(out, "data_base64");
-    history_out_base64(out, data.data, data.len);
-    history_out_key(out, "encoding");
-    history_out_column(out, stmt, 3);
-    history_out_key(out, "original_size");
-    history_out_column(out, stmt, 4);
+    sb_out_key(out, "chunk_index");
+    sb_out_column(out, stmt, 0);
+    sb_out_key(out, "created_at");
+    sb_out_column(out, stmt, 1);
+    sb_out_key(out, "data_base64");
+    sb_out_base64(out, data.data, data.len);
+    sb_out_key(out, "encoding");
+    sb_out_column(out, stmt, 3);
+    sb_out_key(out, "original_size");
+    sb_out_column(out, stmt, 4);
 }
 
 
 bool
 history_api_output(history_call_t *call)
 {
-    int              rc;
-    bool             first;
-    const char      *id, *stream;
-    sqlite3_stmt    *stmt;
-    history_out_t   *out = &call->out;
+    int             rc;
+    bool            first;
+    const char     *id, *stream;
+    sqlite3_stmt   *stmt;
+    sb_out_t       *out = &call->out;
 
     id = call->values[0].text[0];
     stream = call->values[1].text[0];
@@ -408,12 +408,12 @@ history_api_output(history_call_t *call)
 
     if (rc == 0) {
         first = true;
-        history_out_text(out, "{\"chunks\":[");
+        sb_out_text(out, "{\"chunks\":[");
 
         while ((rc = history_step(stmt, &call->err)) == 1) {
-            history_out_text(out, first ? "{" : ",{");
+            sb_out_text(out, first ? "{" : ",{");
             history_write_chunk(out, stmt);
-            history_out_text(out, "}");
+            sb_out_text(out, "}");
             first = false;
 
             if (out->buf.len > 1024 * 1024) {
@@ -421,12 +421,12 @@ history_api_output(history_call_t *call)
             }
         }
 
-        history_out_text(out, "]");
-        history_out_key(out, "event_id");
-        history_out_str(out, sb_str(id, strlen(id)));
-        history_out_key(out, "stream");
-        history_out_str(out, sb_str(stream, strlen(stream)));
-        history_out_text(out, "}");
+        sb_out_text(out, "]");
+        sb_out_key(out, "event_id");
+        sb_out_str(out, sb_str(id, strlen(id)));
+        sb_out_key(out, "stream");
+        sb_out_str(out, sb_str(stream, strlen(stream)));
+        sb_out_text(out, "}");
     }
 
     sqlite3_finalize(stmt);

@@ -39,10 +39,10 @@ history_overflows(history_call_t *call, int i, int64_t max, const char *what)
 
 
 static void
-history_member_text(history_out_t *out, const char *name, const char *text)
+history_member_text(sb_out_t *out, const char *name, const char *text)
 {
-    history_out_key(out, name);
-    history_out_str(out, sb_str(text, strlen(text)));
+    sb_out_key(out, name);
+    sb_out_str(out, sb_str(text, strlen(text)));
 }
 
 
@@ -89,12 +89,12 @@ history_api_ack(history_call_t *call)
     rc = history_step(stmt, &call->err);
 
     if (rc == 1) {
-        history_out_text(&call->out, "{");
-        history_out_key(&call->out, "acknowledged_seq");
-        history_out_int(&call->out, sqlite3_column_int64(stmt, 0));
+        sb_out_text(&call->out, "{");
+        sb_out_key(&call->out, "acknowledged_seq");
+        sb_out_int(&call->out, sqlite3_column_int64(stmt, 0));
         history_member_text(&call->out, "consumer_id", consumer);
         history_member_text(&call->out, "updated_at", now);
-        history_out_text(&call->out, "}");
+        sb_out_text(&call->out, "}");
     }
 
     sqlite3_finalize(stmt);
@@ -166,13 +166,13 @@ history_config_revision(history_call_t *call, int64_t *revision)
  * so it is enough to write one behind the other. */
 static bool
 history_config_merge(history_call_t *call, const sb_jv_t *changes,
-    history_out_t *merged)
+    sb_out_t *merged)
 {
-    bool            ok, found;
-    size_t          begin;
-    sb_str_t        stored;
-    sb_buf_t        text = { 0 };
-    history_out_t   both = { .buf.max = HISTORY_JSON_MAX };
+    bool       ok, found;
+    size_t     begin;
+    sb_str_t   stored;
+    sb_buf_t   text = { 0 };
+    sb_out_t   both = { .buf.max = SB_OUT_MAX };
 
     ok = history_meta_get(call->db, "history_config_json", &text, &found,
                           &call->err);
@@ -184,21 +184,21 @@ history_config_merge(history_call_t *call, const sb_jv_t *changes,
         stored = sb_lit("{}");
     }
 
-    history_out_raw(&both, stored.data, stored.len - 1);
+    sb_out_raw(&both, stored.data, stored.len - 1);
 
     if (changes->child != NULL && stored.len > 2) {
-        history_out_text(&both, ",");
+        sb_out_text(&both, ",");
     }
 
     begin = both.buf.len;
-    history_out_value(&both, changes);
+    sb_out_value(&both, changes);
 
     if (both.rc == SB_OK) {
         both.buf.data[begin] = ' ';
     }
 
     if (ok && (both.rc != SB_OK
-               || history_out_json(merged, sb_str(both.buf.data, both.buf.len))
+               || sb_out_json(merged, sb_str(both.buf.data, both.buf.len))
                   != SB_OK))
     {
         history_error(&call->err, "JSONDecodeError",
@@ -217,9 +217,9 @@ static bool
 history_config_write(history_call_t *call, const sb_jv_t *changes,
     sb_str_t by, int64_t revision)
 {
-    char           now[SB_TIME_LEN + 1], number[24];
-    bool           ok;
-    history_out_t  merged = { .buf.max = HISTORY_JSON_MAX };
+    char      now[SB_TIME_LEN + 1], number[24];
+    bool      ok;
+    sb_out_t  merged = { .buf.max = SB_OUT_MAX };
 
     sb_time_text(now, sb_now_us());
     snprintf(number, sizeof(number), "%lld", (long long) revision);
@@ -393,14 +393,14 @@ history_api_lease_acquire(history_call_t *call)
     rc = history_step(stmt, &call->err);
 
     if (rc == 1) {
-        history_out_text(&call->out, acquired ? "{\"acquired\":true"
-                                              : "{\"acquired\":false");
-        history_out_key(&call->out, "expires_at");
-        history_out_column(&call->out, stmt, 0);
-        history_out_key(&call->out, "owner_id");
-        history_out_column(&call->out, stmt, 1);
+        sb_out_text(&call->out, acquired ? "{\"acquired\":true"
+                                         : "{\"acquired\":false");
+        sb_out_key(&call->out, "expires_at");
+        sb_out_column(&call->out, stmt, 0);
+        sb_out_key(&call->out, "owner_id");
+        sb_out_column(&call->out, stmt, 1);
         history_member_text(&call->out, "resource_key", key);
-        history_out_text(&call->out, "}");
+        sb_out_text(&call->out, "}");
     }
 
     sqlite3_finalize(stmt);
@@ -435,17 +435,17 @@ history_api_lease_renew(history_call_t *call)
 
     renewed = sqlite3_changes(call->db) == 1;
 
-    history_out_text(&call->out, "{");
+    sb_out_text(&call->out, "{");
 
     if (renewed) {
         history_member_text(&call->out, "expires_at", expires);
     }
 
     history_member_text(&call->out, "owner_id", owner);
-    history_out_key(&call->out, "renewed");
-    history_out_text(&call->out, renewed ? "true" : "false");
+    sb_out_key(&call->out, "renewed");
+    sb_out_text(&call->out, renewed ? "true" : "false");
     history_member_text(&call->out, "resource_key", key);
-    history_out_text(&call->out, "}");
+    sb_out_text(&call->out, "}");
 
     return history_exec(call->db, "COMMIT", &call->err);
 }
@@ -475,10 +475,10 @@ history_api_lease_release(history_call_t *call)
 
     released = sqlite3_changes(call->db) != 0;
 
-    history_out_text(&call->out, released ? "{\"released\":true"
-                                          : "{\"released\":false");
+    sb_out_text(&call->out, released ? "{\"released\":true"
+                                     : "{\"released\":false");
     history_member_text(&call->out, "resource_key", key);
-    history_out_text(&call->out, "}");
+    sb_out_text(&call->out, "}");
 
     return history_exec(call->db, "COMMIT", &call->err);
 }

@@ -57,7 +57,7 @@ history_cast(history_place_t *place, const char *text,
 
     memset(&cast, 0, sizeof(cast));
     memset(&out, 0, sizeof(out));
-    out.max = HISTORY_JSON_MAX;
+    out.max = SB_OUT_MAX;
     cast.version = values[CAST_VERSION].n
                    && strcmp(values[CAST_VERSION].text[0], "3") == 0 ? 3 : 2;
     cast.idle_us = values[CAST_IDLE].n ? values[CAST_IDLE].number * 1000000 : 0;

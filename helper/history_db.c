@@ -496,24 +496,24 @@ history_column(sqlite3_stmt *stmt, int i)
 
 
 bool
-history_out_column(history_out_t *o, sqlite3_stmt *stmt, int i)
+sb_out_column(sb_out_t *o, sqlite3_stmt *stmt, int i)
 {
     switch (sqlite3_column_type(stmt, i)) {
 
     case SQLITE_INTEGER:
-        history_out_int(o, sqlite3_column_int64(stmt, i));
+        sb_out_int(o, sqlite3_column_int64(stmt, i));
         return true;
 
     case SQLITE_FLOAT:
-        history_out_double(o, sqlite3_column_double(stmt, i));
+        sb_out_double(o, sqlite3_column_double(stmt, i));
         return true;
 
     case SQLITE_TEXT:
-        history_out_str(o, history_column(stmt, i));
+        sb_out_str(o, history_column(stmt, i));
         return true;
 
     case SQLITE_NULL:
-        history_out_text(o, "null");
+        sb_out_text(o, "null");
         return true;
 
     default:
@@ -531,7 +531,7 @@ history_meta_get(sqlite3 *db, const char *key, sb_buf_t *value, bool *found,
 
     *found = false;
     value->len = 0;
-    value->max = HISTORY_JSON_MAX;
+    value->max = SB_OUT_MAX;
 
     if (!history_has_table(db, "history_meta")) {
         return true;

@@ -7,7 +7,7 @@
 #define HISTORY_DB_H_INCLUDED
 
 #include "sb.h"
-#include "history_json.h"
+#include "canonical.h"
 
 #include <sqlite3.h>
 
@@ -66,6 +66,6 @@ bool history_meta_get(sqlite3 *db, const char *key, sb_buf_t *value,
 /* A column as a slice; valid until the next step. */
 sb_str_t history_column(sqlite3_stmt *stmt, int i);
 /* A column as a JSON value; false for a blob, which has none. */
-bool history_out_column(history_out_t *o, sqlite3_stmt *stmt, int i);
+bool sb_out_column(sb_out_t *o, sqlite3_stmt *stmt, int i);
 
 #endif /* HISTORY_DB_H_INCLUDED */

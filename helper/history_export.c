@@ -104,7 +104,7 @@ history_export_formula(sb_str_t v)
 
 
 static void
-history_export_cell(history_out_t *out, sb_str_t v, bool number)
+history_export_cell(sb_out_t *out, sb_str_t v, bool number)
 {
     size_t  i, from;
     bool    quote;
@@ -116,39 +116,39 @@ history_export_cell(history_out_t *out, sb_str_t v, bool number)
     }
 
     if (!quote) {
-        history_out_raw(out, v.data, v.len);
+        sb_out_raw(out, v.data, v.len);
         return;
     }
 
-    history_out_text(out, history_export_formula(v) && !number ? "\"'" : "\"");
+    sb_out_text(out, history_export_formula(v) && !number ? "\"'" : "\"");
 
     for (i = 0, from = 0; i < v.len; i++) {
         if (v.data[i] == '"') {
-            history_out_raw(out, v.data + from, i + 1 - from);
-            history_out_text(out, "\"");
+            sb_out_raw(out, v.data + from, i + 1 - from);
+            sb_out_text(out, "\"");
             from = i + 1;
         }
     }
 
-    history_out_raw(out, v.data + from, v.len - from);
-    history_out_text(out, "\"");
+    sb_out_raw(out, v.data + from, v.len - from);
+    sb_out_text(out, "\"");
 }
 
 
 static void
-history_export_csv(history_out_t *out, history_row_t *row)
+history_export_csv(sb_out_t *out, history_row_t *row)
 {
     int       column;
     bool      number;
     size_t    i;
-    sb_buf_t  summary = { .max = HISTORY_JSON_MAX };
+    sb_buf_t  summary = { .max = SB_OUT_MAX };
 
     for (i = 0; i < EXPORT_CELLS; i++) {
         column = history_export_cells[i].column;
         number = column != EXPORT_SUMMARY
                  && sqlite3_column_type(row, column) == SQLITE_INTEGER;
 
-        history_out_text(out, i ? "," : "");
+        sb_out_text(out, i ? "," : "");
         history_export_cell(out, history_export_text(row, column, &summary),
                             number);
     }
@@ -158,14 +158,14 @@ history_export_csv(history_out_t *out, history_row_t *row)
     }
 
     sb_buf_free(&summary);
-    history_out_text(out, "\r\n");
+    sb_out_text(out, "\r\n");
 }
 
 
 /* --- HTML ------------------------------------------------------------------ */
 
 static void
-history_export_escape(history_out_t *out, sb_str_t v)
+history_export_escape(sb_out_t *out, sb_str_t v)
 {
     char         number[16];
     size_t       i, from;
@@ -212,41 +212,41 @@ history_export_escape(history_out_t *out, sb_str_t v)
             with = number;
         }
 
-        history_out_raw(out, v.data + from, i - from);
-        history_out_text(out, with);
+        sb_out_raw(out, v.data + from, i - from);
+        sb_out_text(out, with);
         from = i + 1;
     }
 
-    history_out_raw(out, v.data + from, v.len - from);
+    sb_out_raw(out, v.data + from, v.len - from);
 }
 
 
 static void
-history_export_line(history_out_t *out, history_row_t *row)
+history_export_line(sb_out_t *out, history_row_t *row)
 {
     int       column;
     size_t    i;
     sb_str_t  text;
-    sb_buf_t  summary = { .max = HISTORY_JSON_MAX };
+    sb_buf_t  summary = { .max = SB_OUT_MAX };
 
-    history_out_text(out, "<tr>");
+    sb_out_text(out, "<tr>");
 
     for (i = 0; i < EXPORT_PAGE; i++) {
         column = history_export_page[i].column;
         text = history_export_text(row, column, &summary);
 
         if (column == HR_STATUS) {
-            history_out_text(out, "<td class=\"");
+            sb_out_text(out, "<td class=\"");
             history_export_escape(out, text);
-            history_out_text(out, "\">");
+            sb_out_text(out, "\">");
 
         } else {
-            history_out_text(out, column == EXPORT_SUMMARY ? "<td class=\"w\">"
-                                                           : "<td>");
+            sb_out_text(out, column == EXPORT_SUMMARY ? "<td class=\"w\">"
+                                                      : "<td>");
         }
 
         history_export_escape(out, text);
-        history_out_text(out, "</td>");
+        sb_out_text(out, "</td>");
     }
 
     if (summary.nomem) {
@@ -254,43 +254,43 @@ history_export_line(history_out_t *out, history_row_t *row)
     }
 
     sb_buf_free(&summary);
-    history_out_text(out, "</tr>\n");
+    sb_out_text(out, "</tr>\n");
 }
 
 
 /* --- JSON lines ------------------------------------------------------------ */
 
 static void
-history_export_member(history_out_t *out, history_row_t *row,
+history_export_member(sb_out_t *out, history_row_t *row,
     const char *name, int column)
 {
-    history_out_key(out, name);
+    sb_out_key(out, name);
 
     if (sqlite3_column_type(row, column) == SQLITE_NULL) {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
 
-    } else if (history_out_json(out, history_column(row, column)) != SB_OK) {
+    } else if (sb_out_json(out, history_column(row, column)) != SB_OK) {
         /* others may have written it */
-        history_out_str(out, history_column(row, column));
+        sb_out_str(out, history_column(row, column));
     }
 }
 
 
 static void
-history_export_json(history_out_t *out, history_row_t *row)
+history_export_json(sb_out_t *out, history_row_t *row)
 {
-    history_out_text(out, "{");
+    sb_out_text(out, "{");
     history_record_members(out, row);
     history_export_member(out, row, "request", HR_REQUEST);
     history_export_member(out, row, "result", HR_RESULT);
-    history_out_text(out, "}\n");
+    sb_out_text(out, "}\n");
 }
 
 
 /* --- all of them ----------------------------------------------------------- */
 
 void
-history_export_head(history_out_t *out, history_export_e format, sb_str_t what)
+history_export_head(sb_out_t *out, history_export_e format, sb_str_t what)
 {
     char    now[SB_TIME_LEN + 1];
     size_t  i;
@@ -298,33 +298,33 @@ history_export_head(history_out_t *out, history_export_e format, sb_str_t what)
     if (format == HISTORY_EXPORT_CSV) {
 
         for (i = 0; i < EXPORT_CELLS; i++) {
-            history_out_text(out, i ? "," : "");
-            history_out_text(out, history_export_cells[i].name);
+            sb_out_text(out, i ? "," : "");
+            sb_out_text(out, history_export_cells[i].name);
         }
 
-        history_out_text(out, "\r\n");
+        sb_out_text(out, "\r\n");
 
     } else if (format == HISTORY_EXPORT_HTML) {
         sb_time_text(now, sb_now_us());
-        history_out_text(out, history_export_html);
+        sb_out_text(out, history_export_html);
         history_export_escape(out, what);
-        history_out_text(out, " &middot; exported at ");
-        history_out_text(out, now);
-        history_out_text(out, "</p>\n<table>\n<thead><tr>");
+        sb_out_text(out, " &middot; exported at ");
+        sb_out_text(out, now);
+        sb_out_text(out, "</p>\n<table>\n<thead><tr>");
 
         for (i = 0; i < EXPORT_PAGE; i++) {
-            history_out_text(out, "<th>");
-            history_out_text(out, history_export_page[i].title);
-            history_out_text(out, "</th>");
+            sb_out_text(out, "<th>");
+            sb_out_text(out, history_export_page[i].title);
+            sb_out_text(out, "</th>");
         }
 
-        history_out_text(out, "</tr></thead>\n<tbody>\n");
+        sb_out_text(out, "</tr></thead>\n<tbody>\n");
     }
 }
 
 
 void
-history_export_row(history_out_t *out, history_export_e format,
+history_export_row(sb_out_t *out, history_export_e format,
     history_row_t *row)
 {
     if (format == HISTORY_EXPORT_CSV) {
@@ -340,7 +340,7 @@ history_export_row(history_out_t *out, history_export_e format,
 
 
 void
-history_export_tail(history_out_t *out, history_export_e format,
+history_export_tail(sb_out_t *out, history_export_e format,
     uint64_t records)
 {
     char  n[32];
@@ -348,23 +348,23 @@ history_export_tail(history_out_t *out, history_export_e format,
     (void) snprintf(n, sizeof(n), "%llu", (unsigned long long) records);
 
     if (format == HISTORY_EXPORT_CSV) {
-        history_out_text(out, "#end,");
-        history_out_text(out, n);
+        sb_out_text(out, "#end,");
+        sb_out_text(out, n);
 
         for (size_t i = 2; i < EXPORT_CELLS; i++) {
-            history_out_text(out, ",");
+            sb_out_text(out, ",");
         }
 
-        history_out_text(out, "\r\n");
+        sb_out_text(out, "\r\n");
 
     } else if (format == HISTORY_EXPORT_HTML) {
-        history_out_text(out, "</tbody>\n</table>\n<p>End of the export: ");
-        history_out_text(out, n);
-        history_out_text(out, " records.</p>\n</body>\n</html>\n");
+        sb_out_text(out, "</tbody>\n</table>\n<p>End of the export: ");
+        sb_out_text(out, n);
+        sb_out_text(out, " records.</p>\n</body>\n</html>\n");
 
     } else {
-        history_out_text(out, "{\"export\":{\"complete\":true,\"records\":");
-        history_out_text(out, n);
-        history_out_text(out, "}}\n");
+        sb_out_text(out, "{\"export\":{\"complete\":true,\"records\":");
+        sb_out_text(out, n);
+        sb_out_text(out, "}}\n");
     }
 }

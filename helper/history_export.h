@@ -19,12 +19,12 @@ extern const char *const  history_export_names[];
 extern const char *const  history_export_types[];
 
 /* What stands before all records; `what` says in words which these are. */
-void history_export_head(history_out_t *out, history_export_e format,
+void history_export_head(sb_out_t *out, history_export_e format,
     sb_str_t what);
-void history_export_row(history_out_t *out, history_export_e format,
+void history_export_row(sb_out_t *out, history_export_e format,
     history_row_t *row);
 /* The end, without which an export is not whole. */
-void history_export_tail(history_out_t *out, history_export_e format,
+void history_export_tail(sb_out_t *out, history_export_e format,
     uint64_t records);
 
 /* The command; see history_people_run(). */

@@ -40,7 +40,7 @@ static const char  history_export_help[] =
 
 /* A part that no record is. */
 static bool
-history_export_print(history_out_t *out)
+history_export_print(sb_out_t *out)
 {
     bool  ok;
 
@@ -57,8 +57,8 @@ history_export_all(history_place_t *place, history_list_t *list,
     history_export_e format, const char *what)
 {
     bool                ok;
-    history_out_t       head = { .buf.max = 64 * 1024 };
-    history_out_t       tail = { .buf.max = 64 * 1024 };
+    sb_out_t            head = { .buf.max = 64 * 1024 };
+    sb_out_t            tail = { .buf.max = 64 * 1024 };
     history_printer_t   printer;
 
     if (!history_printer_init(&printer, true)) {

@@ -49,7 +49,7 @@ history_filter_read(history_filter_t *filter, const history_value_t *values)
 
 /* "expression(:name0) OR expression(:name1) ..." for a repeatable option. */
 static void
-history_filter_any(history_out_t *sql, const history_filter_any_t *v,
+history_filter_any(sb_out_t *sql, const history_filter_any_t *v,
     const char *before, const char *name, const char *after)
 {
     char  item[64];
@@ -58,20 +58,20 @@ history_filter_any(history_out_t *sql, const history_filter_any_t *v,
         return;
     }
 
-    history_out_text(sql, " AND (");
+    sb_out_text(sql, " AND (");
 
     for (unsigned i = 0; i < v->n; i++) {
         snprintf(item, sizeof(item), "%s%s:%s%u%s", i ? " OR " : "", before,
                  name, i, after);
-        history_out_text(sql, item);
+        sb_out_text(sql, item);
     }
 
-    history_out_text(sql, ")");
+    sb_out_text(sql, ")");
 }
 
 
 static void
-history_filter_where(history_out_t *sql, const history_filter_t *f)
+history_filter_where(sb_out_t *sql, const history_filter_t *f)
 {
     const struct {
         bool         given;
@@ -102,7 +102,7 @@ history_filter_where(history_out_t *sql, const history_filter_t *f)
 
     for (size_t i = 0; i < sizeof(simple) / sizeof(simple[0]); i++) {
         if (simple[i].given) {
-            history_out_text(sql, simple[i].text);
+            sb_out_text(sql, simple[i].text);
         }
     }
 
@@ -110,7 +110,7 @@ history_filter_where(history_out_t *sql, const history_filter_t *f)
      * asked for. */
 
     if (f->type.n == 0 && !f->console) {
-        history_out_text(sql, " AND e.operation_type NOT LIKE 'console.%'");
+        sb_out_text(sql, " AND e.operation_type NOT LIKE 'console.%'");
     }
 }
 
@@ -183,11 +183,11 @@ history_filter_prepare(sqlite3 *db, const char *select, const char *order,
     const history_filter_t *filter, history_error_t *err)
 {
     sqlite3_stmt   *stmt;
-    history_out_t   sql = { .buf.max = 64 * 1024 };
+    sb_out_t        sql = { .buf.max = 64 * 1024 };
 
-    history_out_text(&sql, select);
+    sb_out_text(&sql, select);
     history_filter_where(&sql, filter);
-    history_out_text(&sql, order);
+    sb_out_text(&sql, order);
 
     stmt = NULL;
 

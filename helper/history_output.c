@@ -33,10 +33,10 @@ static const char  history_output_help[] =
 
 
 typedef struct {
-    bool           json;
-    bool           safe;
-    bool           skipped;     /* a piece in an encoding not read here */
-    history_out_t  out;
+    bool      json;
+    bool      safe;
+    bool      skipped;     /* a piece in an encoding not read here */
+    sb_out_t  out;
 } history_sink_t;
 
 
@@ -52,7 +52,7 @@ history_sink_piece(void *data, const history_piece_t *piece, sb_str_t bytes)
     if (sink->json) {
         sink->out.buf.len = 0;
         history_piece_json(&sink->out, piece, bytes);
-        history_out_text(&sink->out, "\n");
+        sb_out_text(&sink->out, "\n");
         history_text_json(stdout, sb_str(sink->out.buf.data,
                                          sink->out.buf.len));
 
@@ -96,7 +96,7 @@ history_output(history_place_t *place, const char *text,
     }
 
     memset(&sink, 0, sizeof(sink));
-    sink.out.buf.max = HISTORY_JSON_MAX;
+    sink.out.buf.max = SB_OUT_MAX;
     sink.json = values[OUTPUT_JSON].n != 0;
     sink.safe = values[OUTPUT_RAW].n == 0 && isatty(STDOUT_FILENO);
 

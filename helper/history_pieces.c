@@ -218,7 +218,7 @@ history_pieces_read(history_pieces_t *p, sqlite3 *db, const char *id,
     p->n = 0;
     p->after = after;
     p->bytes.len = 0;
-    p->bytes.max = HISTORY_JSON_MAX;
+    p->bytes.max = SB_OUT_MAX;
 
     kind = stream ? PIECES_STREAM : history_pieces_kind(db, id, err);
 
@@ -271,44 +271,44 @@ history_pieces_free(history_pieces_t *p)
 
 
 void
-history_piece_json(history_out_t *out, const history_piece_t *piece,
+history_piece_json(sb_out_t *out, const history_piece_t *piece,
     sb_str_t bytes)
 {
     char  time[SB_TIME_LEN + 1];
 
-    history_out_text(out, "{");
-    history_out_key(out, "n");
-    history_out_int(out, piece->n);
-    history_out_key(out, "stream");
-    history_out_text(out, piece->is_stderr ? "\"stderr\"" : "\"stdout\"");
-    history_out_key(out, "at");
+    sb_out_text(out, "{");
+    sb_out_key(out, "n");
+    sb_out_int(out, piece->n);
+    sb_out_key(out, "stream");
+    sb_out_text(out, piece->is_stderr ? "\"stderr\"" : "\"stdout\"");
+    sb_out_key(out, "at");
 
     if (piece->at_us < 0) {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
 
     } else {
         sb_time_text(time, (uint64_t) piece->at_us);
-        history_out_str(out, sb_str(time, SB_TIME_LEN));
+        sb_out_str(out, sb_str(time, SB_TIME_LEN));
     }
 
-    history_out_key(out, "bytes");
-    history_out_int(out, (int64_t) bytes.len);
+    sb_out_key(out, "bytes");
+    sb_out_int(out, (int64_t) bytes.len);
 
     if (piece->plain && sb_utf8_valid(bytes)) {
-        history_out_key(out, "text");
-        history_out_str(out, bytes);
+        sb_out_key(out, "text");
+        sb_out_str(out, bytes);
 
     } else {
-        history_out_key(out, "data_base64");
-        history_out_base64(out, bytes.data, bytes.len);
+        sb_out_key(out, "data_base64");
+        sb_out_base64(out, bytes.data, bytes.len);
     }
 
     if (!piece->plain) {
-        history_out_key(out, "encoded");
-        history_out_text(out, "true");
+        sb_out_key(out, "encoded");
+        sb_out_text(out, "true");
     }
 
-    history_out_text(out, "}");
+    sb_out_text(out, "}");
 }
 
 

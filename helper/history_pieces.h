@@ -46,7 +46,7 @@ void history_pieces_free(history_pieces_t *p);
 
 /* An item of an answer: n, stream, at, bytes, and `text`, or `data_base64` for
  * what is no UTF-8; with its braces. */
-void history_piece_json(history_out_t *out, const history_piece_t *piece,
+void history_piece_json(sb_out_t *out, const history_piece_t *piece,
     sb_str_t bytes);
 
 #endif /* HISTORY_PIECES_H_INCLUDED */

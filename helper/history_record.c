@@ -22,8 +22,8 @@ history_record_image(sb_buf_t *b, sb_str_t json)
     const sb_jv_t    *v;
     sb_json_limits_t  limits;
 
-    limits.max_depth = HISTORY_JSON_DEPTH;
-    limits.max_bytes = HISTORY_JSON_MAX;
+    limits.max_depth = SB_OUT_DEPTH;
+    limits.max_bytes = SB_OUT_MAX;
 
     doc = sb_jdoc_parse(json, &limits, NULL);
     if (doc == NULL) {
@@ -142,19 +142,19 @@ history_record_summary(sb_buf_t *b, history_row_t *row)
 
 
 static void
-history_member(history_out_t *out, history_row_t *row, const char *name,
+history_member(sb_out_t *out, history_row_t *row, const char *name,
     int column)
 {
-    history_out_key(out, name);
+    sb_out_key(out, name);
 
-    if (!history_out_column(out, row, column)) {
-        history_out_str(out, history_column(row, column));
+    if (!sb_out_column(out, row, column)) {
+        sb_out_str(out, history_column(row, column));
     }
 }
 
 
 static void
-history_members(history_out_t *out, history_row_t *row,
+history_members(sb_out_t *out, history_row_t *row,
     const char *const *names, const int *columns, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -164,7 +164,7 @@ history_members(history_out_t *out, history_row_t *row,
 
 
 static void
-history_member_actor(history_out_t *out, history_row_t *row)
+history_member_actor(sb_out_t *out, history_row_t *row)
 {
     static const char *const  names[] = {
         "type", "id", "thread", "run", "correlation", "parent", "identity"
@@ -175,44 +175,44 @@ history_member_actor(history_out_t *out, history_row_t *row)
         HR_PARENT, HR_IDENTITY
     };
 
-    history_out_key(out, "actor");
-    history_out_text(out, "{");
+    sb_out_key(out, "actor");
+    sb_out_text(out, "{");
     history_members(out, row, names, columns, 7);
-    history_out_text(out, "}");
+    sb_out_text(out, "}");
 }
 
 
 static void
-history_member_output(history_out_t *out, history_row_t *row)
+history_member_output(sb_out_t *out, history_row_t *row)
 {
-    history_out_key(out, "output");
+    sb_out_key(out, "output");
 
     if (history_row_null(row, HR_COMMAND)
         && history_row_null(row, HR_STDOUT_BYTES)
         && history_row_null(row, HR_STDERR_BYTES))
     {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
         return;
     }
 
-    history_out_text(out, "{");
-    history_out_key(out, "stdout_bytes");
-    history_out_int(out, sqlite3_column_int64(row, HR_STDOUT_BYTES));
-    history_out_key(out, "stderr_bytes");
-    history_out_int(out, sqlite3_column_int64(row, HR_STDERR_BYTES));
+    sb_out_text(out, "{");
+    sb_out_key(out, "stdout_bytes");
+    sb_out_int(out, sqlite3_column_int64(row, HR_STDOUT_BYTES));
+    sb_out_key(out, "stderr_bytes");
+    sb_out_int(out, sqlite3_column_int64(row, HR_STDERR_BYTES));
     history_member(out, row, "stdout_total_bytes", HR_STDOUT_TOTAL);
     history_member(out, row, "stderr_total_bytes", HR_STDERR_TOTAL);
-    history_out_key(out, "complete");
-    history_out_text(out, history_row_null(row, HR_OUTPUT_COMPLETE) ? "null"
-                          : sqlite3_column_int(row, HR_OUTPUT_COMPLETE)
-                          ? "true" : "false");
+    sb_out_key(out, "complete");
+    sb_out_text(out, history_row_null(row, HR_OUTPUT_COMPLETE) ? "null"
+                     : sqlite3_column_int(row, HR_OUTPUT_COMPLETE)
+                     ? "true" : "false");
     history_member(out, row, "state", HR_OUTPUT_STATE);
-    history_out_text(out, "}");
+    sb_out_text(out, "}");
 }
 
 
 static void
-history_member_file(history_out_t *out, history_row_t *row)
+history_member_file(sb_out_t *out, history_row_t *row)
 {
     static const char *const  names[] = {
         "path", "old_path", "change", "before_hash", "after_hash",
@@ -224,23 +224,23 @@ history_member_file(history_out_t *out, history_row_t *row)
         HR_BEFORE_SIZE, HR_AFTER_SIZE
     };
 
-    history_out_key(out, "file");
+    sb_out_key(out, "file");
 
     if (history_row_null(row, HR_PATH)) {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
         return;
     }
 
-    history_out_text(out, "{");
+    sb_out_text(out, "{");
     history_members(out, row, names, columns, 7);
-    history_out_key(out, "has_diff");
-    history_out_text(out, sqlite3_column_int(row, HR_HAS_DIFF) ? "true}"
-                                                               : "false}");
+    sb_out_key(out, "has_diff");
+    sb_out_text(out, sqlite3_column_int(row, HR_HAS_DIFF) ? "true}"
+                                                          : "false}");
 }
 
 
 void
-history_record_members(history_out_t *out, history_row_t *row)
+history_record_members(sb_out_t *out, history_row_t *row)
 {
     static const char *const  names[] = {
         "seq", "cursor", "id", "sandbox_id", "source", "type", "status",
@@ -252,18 +252,18 @@ history_record_members(history_out_t *out, history_row_t *row)
         HR_STARTED, HR_COMPLETED, HR_DURATION_MS
     };
 
-    sb_buf_t  summary = { .max = HISTORY_JSON_MAX };
+    sb_buf_t  summary = { .max = SB_OUT_MAX };
 
     history_members(out, row, names, columns, 10);
     history_member_actor(out, row);
 
     (void) history_record_summary(&summary, row);
-    history_out_key(out, "summary");
-    history_out_str(out, sb_str(summary.data,
-                                sb_utf8_cut(sb_str(summary.data, summary.len),
-                                            HISTORY_SUMMARY_MAX)));
-    history_out_key(out, "summary_bytes");
-    history_out_int(out, (int64_t) summary.len);
+    sb_out_key(out, "summary");
+    sb_out_str(out, sb_str(summary.data,
+                           sb_utf8_cut(sb_str(summary.data, summary.len),
+                                       HISTORY_SUMMARY_MAX)));
+    sb_out_key(out, "summary_bytes");
+    sb_out_int(out, (int64_t) summary.len);
     history_memory_check(summary.nomem);
     sb_buf_free(&summary);
 
@@ -274,41 +274,41 @@ history_record_members(history_out_t *out, history_row_t *row)
     history_member_output(out, row);
     history_member_file(out, row);
 
-    history_out_key(out, "verdict");
+    sb_out_key(out, "verdict");
 
     if (history_row_null(row, HR_VERDICT)) {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
 
     } else {
-        history_out_text(out, "{");
+        sb_out_text(out, "{");
         history_member(out, row, "decision", HR_VERDICT);
         history_member(out, row, "rule", HR_RULE);
-        history_out_text(out, "}");
+        sb_out_text(out, "}");
     }
 
-    history_out_key(out, "lock");
+    sb_out_key(out, "lock");
 
     if (history_row_null(row, HR_LOCK_WAITED_US)) {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
 
     } else {
-        history_out_text(out, "{");
-        history_out_key(out, "waited_ms");
-        history_out_int(out, sqlite3_column_int64(row, HR_LOCK_WAITED_US)
-                             / 1000);
-        history_out_text(out, "}");
+        sb_out_text(out, "{");
+        sb_out_key(out, "waited_ms");
+        sb_out_int(out, sqlite3_column_int64(row, HR_LOCK_WAITED_US)
+                        / 1000);
+        sb_out_text(out, "}");
     }
 
-    history_out_key(out, "chain");
+    sb_out_key(out, "chain");
 
     if (history_row_null(row, HR_CHAIN)) {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
 
     } else {
-        history_out_text(out, "{\"hash\":\"");
-        history_out_raw(out, sqlite3_column_text(row, HR_CHAIN),
-                        (size_t) sqlite3_column_bytes(row, HR_CHAIN));
-        history_out_text(out, "\"}");
+        sb_out_text(out, "{\"hash\":\"");
+        sb_out_raw(out, sqlite3_column_text(row, HR_CHAIN),
+                   (size_t) sqlite3_column_bytes(row, HR_CHAIN));
+        sb_out_text(out, "\"}");
     }
 
     history_member(out, row, "error_code", HR_ERROR_CODE);

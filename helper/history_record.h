@@ -21,10 +21,10 @@ bool history_record_image(sb_buf_t *b, sb_str_t json);
 #define HISTORY_SUMMARY_MAX  4096
 
 /* The members of "a record as listed" (docs/history.md), without braces. */
-void history_record_members(history_out_t *out, history_row_t *row);
+void history_record_members(sb_out_t *out, history_row_t *row);
 
 /* These and what else is known of the record, without braces; false with err. */
-bool history_record_whole(history_out_t *out, sqlite3 *db, history_row_t *row,
+bool history_record_whole(sb_out_t *out, sqlite3 *db, history_row_t *row,
     history_error_t *err);
 
 /* How records are printed by list and tail.  Lines are made in memory, so that

@@ -423,12 +423,12 @@ history_remote_call(const history_command_t *command,
     memcpy(all + 1, argv, (size_t) argc * sizeof(char *));
 
     memset(&out, 0, sizeof(out));
-    out.max = HISTORY_JSON_MAX;
+    out.max = SB_OUT_MAX;
     rc = history_remote(database, argc + 1, all, &content, &out, &call->err);
 
     if (rc == HISTORY_REMOTE_OK) {
-        history_out_text(&call->out, "{\"data\":");
-        history_out_raw(&call->out, out.data, out.len);
+        sb_out_text(&call->out, "{\"data\":");
+        sb_out_raw(&call->out, out.data, out.len);
     }
 
     free(all);

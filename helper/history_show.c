@@ -106,13 +106,13 @@ history_show_indent(FILE *to, unsigned depth)
 static void
 history_show_value(FILE *to, const sb_jv_t *v, unsigned depth)
 {
-    bool            object;
-    history_out_t   out = { .buf.max = HISTORY_JSON_MAX };
+    bool       object;
+    sb_out_t   out = { .buf.max = SB_OUT_MAX };
 
     object = v->kind == SB_JSON_OPEN_OBJECT;
 
     if ((!object && v->kind != SB_JSON_OPEN_ARRAY) || v->child == NULL) {
-        history_out_value(&out, v);
+        sb_out_value(&out, v);
         history_text_put(to, sb_str(out.buf.data, out.buf.len), false);
         history_memory_check(out.buf.nomem);
         sb_buf_free(&out.buf);
@@ -151,8 +151,8 @@ history_show_json(FILE *to, history_row_t *row, const char *label, int column)
         return;
     }
 
-    limits.max_depth = HISTORY_JSON_DEPTH;
-    limits.max_bytes = HISTORY_JSON_MAX;
+    limits.max_depth = SB_OUT_DEPTH;
+    limits.max_bytes = SB_OUT_MAX;
 
     fprintf(to, "\n%s\n  ", label);
 
@@ -385,13 +385,13 @@ static bool
 history_show_record(FILE *to, sqlite3 *db, history_row_t *row, const char *id,
     bool json, history_error_t *err)
 {
-    bool           ok;
-    history_out_t  out = { .buf.max = HISTORY_JSON_MAX };
+    bool      ok;
+    sb_out_t  out = { .buf.max = SB_OUT_MAX };
 
     if (json) {
-        history_out_text(&out, "{");
+        sb_out_text(&out, "{");
         ok = history_record_whole(&out, db, row, err);
-        history_out_text(&out, "}\n");
+        sb_out_text(&out, "}\n");
 
         if (ok && out.rc != SB_OK) {
             history_error(err, "MemoryError", "the record is too large");

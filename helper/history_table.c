@@ -262,7 +262,7 @@ history_table_line(history_printer_t *p, history_row_t *row)
 {
     char      text[40];
     bool      first;
-    sb_buf_t  b = { .max = HISTORY_JSON_MAX };
+    sb_buf_t  b = { .max = SB_OUT_MAX };
     unsigned  widths[COLUMN_COUNT];
     sb_str_t  cell;
 
@@ -318,7 +318,7 @@ history_printer_head(history_printer_t *p)
 void
 history_printer_row(history_printer_t *p, history_row_t *row)
 {
-    history_out_t  out = { .buf.max = HISTORY_JSON_MAX };
+    sb_out_t  out = { .buf.max = SB_OUT_MAX };
 
     p->rows++;
     history_printer_head(p);
@@ -332,9 +332,9 @@ history_printer_row(history_printer_t *p, history_row_t *row)
         history_export_row(&out, (history_export_e) (p->format - 1), row);
 
     } else {
-        history_out_text(&out, "{");
+        sb_out_text(&out, "{");
         history_record_members(&out, row);
-        history_out_text(&out, "}\n");
+        sb_out_text(&out, "}\n");
     }
 
     if (out.rc == SB_OK && p->format) {

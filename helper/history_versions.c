@@ -193,7 +193,7 @@ static int
 history_versions_print(sqlite3_stmt *st, bool json, unsigned total)
 {
     int       rc;
-    sb_buf_t  b = { .max = HISTORY_JSON_MAX };
+    sb_buf_t  b = { .max = SB_OUT_MAX };
 
     if (!json) {
         history_versions_line(NULL, total);

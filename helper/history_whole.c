@@ -16,21 +16,21 @@ history_bind(sqlite3_stmt *stmt, int n, sb_str_t text)
 
 
 static void
-history_json_members(history_out_t *out, history_row_t *row,
+history_json_members(sb_out_t *out, history_row_t *row,
     const char *const *names, const int *columns, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        history_out_key(out, names[i]);
+        sb_out_key(out, names[i]);
 
-        if (!history_out_column(out, row, columns[i])) {
-            history_out_str(out, history_column(row, columns[i]));
+        if (!sb_out_column(out, row, columns[i])) {
+            sb_out_str(out, history_column(row, columns[i]));
         }
     }
 }
 
 
 static void
-history_json_stored(history_out_t *out, history_row_t *row, const char *name,
+history_json_stored(sb_out_t *out, history_row_t *row, const char *name,
     int column)
 {
     sb_str_t          text;
@@ -38,21 +38,21 @@ history_json_stored(history_out_t *out, history_row_t *row, const char *name,
     sb_json_limits_t  limits;
 
     text = history_column(row, column);
-    history_out_key(out, name);
+    sb_out_key(out, name);
 
     if (text.len == 0) {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
         return;
     }
 
-    limits.max_depth = HISTORY_JSON_DEPTH;
-    limits.max_bytes = HISTORY_JSON_MAX;
+    limits.max_depth = SB_OUT_DEPTH;
+    limits.max_bytes = SB_OUT_MAX;
     doc = sb_jdoc_parse(text, &limits, NULL);
 
     /* What is not JSON is shown as the text that it is. */
 
     if (doc == NULL) {
-        history_out_str(out, text);
+        sb_out_str(out, text);
 
     } else if (out->rc == SB_OK) {
         out->rc = sb_jv_canonical(&out->buf, sb_jdoc_root(doc));
@@ -64,7 +64,7 @@ history_json_stored(history_out_t *out, history_row_t *row, const char *name,
 
 /* Commands typed into a terminal, as they were derived. */
 static bool
-history_json_commands(history_out_t *out, sqlite3 *db, history_row_t *row,
+history_json_commands(sb_out_t *out, sqlite3 *db, history_row_t *row,
     history_error_t *err)
 {
     int            rc, n;
@@ -83,8 +83,8 @@ history_json_commands(history_out_t *out, sqlite3 *db, history_row_t *row,
     }
 
     history_bind(stmt, 1, history_column(row, HR_ID));
-    history_out_key(out, "commands");
-    history_out_text(out, "[");
+    sb_out_key(out, "commands");
+    sb_out_text(out, "[");
 
     for (n = 0; (rc = history_step(stmt, err)) == 1 && n < HISTORY_COMMANDS;
          n++)
@@ -93,18 +93,18 @@ history_json_commands(history_out_t *out, sqlite3 *db, history_row_t *row,
         (void) sb_time_parse(&us, history_column(stmt, 0));
         sb_time_text(at, us + (uint64_t) sqlite3_column_int64(stmt, 1));
 
-        history_out_text(out, n ? ",{" : "{");
-        history_out_key(out, "at");
-        history_out_str(out, sb_str(at, SB_TIME_LEN));
-        history_out_key(out, "command");
-        history_out_str(out, history_column(stmt, 2));
-        history_out_key(out, "derived");
-        history_out_text(out, "true}");
+        sb_out_text(out, n ? ",{" : "{");
+        sb_out_key(out, "at");
+        sb_out_str(out, sb_str(at, SB_TIME_LEN));
+        sb_out_key(out, "command");
+        sb_out_str(out, history_column(stmt, 2));
+        sb_out_key(out, "derived");
+        sb_out_text(out, "true}");
     }
 
-    history_out_text(out, "]");
-    history_out_key(out, "commands_cut");
-    history_out_text(out, rc == 1 ? "true" : "false");
+    sb_out_text(out, "]");
+    sb_out_key(out, "commands_cut");
+    sb_out_text(out, rc == 1 ? "true" : "false");
     sqlite3_finalize(stmt);
 
     return rc != -1;
@@ -112,7 +112,7 @@ history_json_commands(history_out_t *out, sqlite3 *db, history_row_t *row,
 
 
 static bool
-history_json_terminal(history_out_t *out, sqlite3 *db, history_row_t *row,
+history_json_terminal(sb_out_t *out, sqlite3 *db, history_row_t *row,
     history_error_t *err)
 {
     int            rc;
@@ -132,17 +132,17 @@ history_json_terminal(history_out_t *out, sqlite3 *db, history_row_t *row,
     }
 
     history_bind(stmt, 1, history_column(row, HR_ID));
-    history_out_key(out, "terminal");
+    sb_out_key(out, "terminal");
     rc = history_step(stmt, err);
 
     if (rc == 1) {
-        history_out_text(out, "{");
+        sb_out_text(out, "{");
         history_json_members(out, stmt, names, columns, 4);
         rc = history_json_commands(out, db, row, err) ? 0 : -1;
-        history_out_text(out, "}");
+        sb_out_text(out, "}");
 
     } else {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
     }
 
     sqlite3_finalize(stmt);
@@ -152,7 +152,7 @@ history_json_terminal(history_out_t *out, sqlite3 *db, history_row_t *row,
 
 
 static bool
-history_json_files(history_out_t *out, sqlite3 *db, history_row_t *row,
+history_json_files(sb_out_t *out, sqlite3 *db, history_row_t *row,
     history_error_t *err)
 {
     static const char *const  names[] = {
@@ -165,8 +165,8 @@ history_json_files(history_out_t *out, sqlite3 *db, history_row_t *row,
     bool           first;
     sqlite3_stmt  *stmt;
 
-    history_out_key(out, "files");
-    history_out_text(out, "[");
+    sb_out_key(out, "files");
+    sb_out_text(out, "[");
 
     stmt = history_prepare(db, "SELECT n, path, old_path, size, sha256, mode,"
                                " flags FROM gateway_files WHERE event_id = ?1"
@@ -179,13 +179,13 @@ history_json_files(history_out_t *out, sqlite3 *db, history_row_t *row,
     first = true;
 
     while ((rc = history_step(stmt, err)) == 1) {
-        history_out_text(out, first ? "{" : ",{");
+        sb_out_text(out, first ? "{" : ",{");
         history_json_members(out, stmt, names, columns, 7);
-        history_out_text(out, "}");
+        sb_out_text(out, "}");
         first = false;
     }
 
-    history_out_text(out, "]");
+    sb_out_text(out, "]");
     sqlite3_finalize(stmt);
 
     return rc == 0;
@@ -193,7 +193,7 @@ history_json_files(history_out_t *out, sqlite3 *db, history_row_t *row,
 
 
 bool
-history_record_whole(history_out_t *out, sqlite3 *db, history_row_t *row,
+history_record_whole(sb_out_t *out, sqlite3 *db, history_row_t *row,
     history_error_t *err)
 {
     static const char *const  names[] = {
@@ -230,21 +230,21 @@ history_record_whole(history_out_t *out, sqlite3 *db, history_row_t *row,
     history_json_stored(out, row, "request", HR_REQUEST);
     history_json_stored(out, row, "result", HR_RESULT);
 
-    history_out_key(out, "command");
+    sb_out_key(out, "command");
 
     if (sqlite3_column_type(row, HR_COMMAND) == SQLITE_NULL) {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
 
     } else {
-        history_out_text(out, "{");
+        sb_out_text(out, "{");
         history_json_members(out, row, command, command_columns, 4);
-        history_out_text(out, "}");
+        sb_out_text(out, "}");
     }
 
-    history_out_key(out, "wire");
-    history_out_text(out, "{");
+    sb_out_key(out, "wire");
+    sb_out_text(out, "{");
     history_json_members(out, row, names, columns, 12);
-    history_out_text(out, "}");
+    sb_out_text(out, "}");
     history_json_members(out, row, more, more_columns, 8);
 
     return history_json_terminal(out, db, row, err)

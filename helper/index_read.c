@@ -89,8 +89,8 @@ index_add_image(index_t *ix, size_t from, sb_str_t json)
     const sb_jv_t    *v;
     sb_json_limits_t  limits;
 
-    limits.max_depth = HISTORY_JSON_DEPTH;
-    limits.max_bytes = HISTORY_JSON_MAX;
+    limits.max_depth = SB_OUT_DEPTH;
+    limits.max_bytes = SB_OUT_MAX;
 
     doc = json.len ? sb_jdoc_parse(json, &limits, NULL) : NULL;
 

@@ -1,6 +1,6 @@
 #include "live_feed.h"
 
-#include "history_json.h"
+#include "canonical.h"
 #include "id.h"
 #include "live_lock.h"
 #include "live_row.h"
@@ -170,7 +170,7 @@ live_event_facts(live_event_t *e, const history_filter_facts_t *t,
 /* "event: NAME", the cursor and `data`, which is JSON in one line. */
 static live_event_t *
 live_event_make(uint64_t cursor, live_kind_e kind, const char *name,
-    history_out_t *data, const history_filter_facts_t *facts,
+    sb_out_t *data, const history_filter_facts_t *facts,
     sb_str_t sandbox)
 {
     int            n;
@@ -274,21 +274,21 @@ live_feed_operation(live_feed_t *f, live_op_t *op, const journal_record_t *r,
     bool end)
 {
     live_event_t            *e;
-    history_out_t            out = { .buf.max = LIVE_EVENT_MAX };
+    sb_out_t                 out = { .buf.max = LIVE_EVENT_MAX };
     history_filter_facts_t   facts;
 
     if (end) {
         live_op_sandbox(op, &r->frame);
     }
 
-    history_out_text(&out, "{");
-    history_out_key(&out, "phase");
-    history_out_text(&out, end ? "\"completed\"" : "\"started\"");
+    sb_out_text(&out, "{");
+    sb_out_key(&out, "phase");
+    sb_out_text(&out, end ? "\"completed\"" : "\"started\"");
 
     e = NULL;
 
     if (live_row_write(f->row, op, end ? r : NULL, &out, &facts)) {
-        history_out_text(&out, "}");
+        sb_out_text(&out, "}");
         e = live_event_make(r->cursor, LIVE_OPERATION, "operation", &out,
                             &facts, live_sandbox(op));
     }
@@ -305,41 +305,41 @@ live_feed_operation(live_feed_t *f, live_op_t *op, const journal_record_t *r,
 
 
 static void
-live_feed_piece(history_out_t *out, uint64_t stream, uint64_t at_us,
+live_feed_piece(sb_out_t *out, uint64_t stream, uint64_t at_us,
     sb_str_t data)
 {
     char  at[SB_TIME_LEN + 1], name[32];
 
     if (out->buf.data[out->buf.len - 1] != '[') {
-        history_out_text(out, ",");
+        sb_out_text(out, ",");
     }
 
-    history_out_text(out, "{");
-    history_out_key(out, "stream");
+    sb_out_text(out, "{");
+    sb_out_key(out, "stream");
 
     if (stream < 2) {
-        history_out_text(out, stream ? "\"stderr\"" : "\"stdout\"");
+        sb_out_text(out, stream ? "\"stderr\"" : "\"stdout\"");
 
     } else {
         (void) snprintf(name, sizeof(name), "\"%llu\"",
                         (unsigned long long) stream);
-        history_out_text(out, name);
+        sb_out_text(out, name);
     }
 
     sb_time_text(at, at_us);
-    history_out_key(out, "at");
-    history_out_str(out, sb_str(at, SB_TIME_LEN));
+    sb_out_key(out, "at");
+    sb_out_str(out, sb_str(at, SB_TIME_LEN));
 
     if (sb_utf8_valid(data)) {
-        history_out_key(out, "text");
-        history_out_str(out, data);
+        sb_out_key(out, "text");
+        sb_out_str(out, data);
 
     } else {
-        history_out_key(out, "data_base64");
-        history_out_base64(out, data.data, data.len);
+        sb_out_key(out, "data_base64");
+        sb_out_base64(out, data.data, data.len);
     }
 
-    history_out_text(out, "}");
+    sb_out_text(out, "}");
 }
 
 
@@ -353,7 +353,7 @@ live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
     sb_str_t                 fields, v;
     live_event_t            *e;
     sb_buf_t                 text = { .max = 2 * LIVE_OUTPUT_MAX };
-    history_out_t            out = { .buf.max = LIVE_EVENT_MAX };
+    sb_out_t                 out = { .buf.max = LIVE_EVENT_MAX };
     history_filter_facts_t   facts;
 
     if (!live_row_facts(f->row, op, &facts)) {
@@ -362,15 +362,15 @@ live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
 
     sb_uuid_text(id, op->id);
 
-    history_out_text(&out, "{\"phase\":\"output\"");
-    history_out_key(&out, "id");
-    history_out_str(&out, sb_str(id, SB_UUID_LEN));
-    history_out_key(&out, "sandbox_id");
-    history_out_str(&out, live_sandbox(op));
-    history_out_key(&out, "type");
-    history_out_str(&out, facts.type);
-    history_out_key(&out, "pieces");
-    history_out_text(&out, "[");
+    sb_out_text(&out, "{\"phase\":\"output\"");
+    sb_out_key(&out, "id");
+    sb_out_str(&out, sb_str(id, SB_UUID_LEN));
+    sb_out_key(&out, "sandbox_id");
+    sb_out_str(&out, live_sandbox(op));
+    sb_out_key(&out, "type");
+    sb_out_str(&out, facts.type);
+    sb_out_key(&out, "pieces");
+    sb_out_text(&out, "[");
 
     fields = r->frame.fields;
     stream = 0;
@@ -409,10 +409,10 @@ live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
         }
     }
 
-    history_out_text(&out, "]");
-    history_out_key(&out, "cut");
-    history_out_int(&out, (int64_t) cut);
-    history_out_text(&out, "}");
+    sb_out_text(&out, "]");
+    sb_out_key(&out, "cut");
+    sb_out_int(&out, (int64_t) cut);
+    sb_out_text(&out, "}");
 
     facts.out = sb_str(text.data, text.len);
     e = live_event_make(r->cursor, LIVE_OUTPUT, "operation", &out, &facts,
@@ -451,13 +451,13 @@ live_feed_count(live_op_t *op, const journal_record_t *r)
 /* --- what is about no operation -------------------------------------------- */
 
 static void
-live_feed_time(history_out_t *out, const char *name, uint64_t us)
+live_feed_time(sb_out_t *out, const char *name, uint64_t us)
 {
     char  text[SB_TIME_LEN + 1];
 
     sb_time_text(text, us);
-    history_out_key(out, name);
-    history_out_str(out, sb_str(text, SB_TIME_LEN));
+    sb_out_key(out, name);
+    sb_out_str(out, sb_str(text, SB_TIME_LEN));
 }
 
 
@@ -477,7 +477,7 @@ live_feed_gap(live_feed_t *f, const journal_record_t *r)
     sb_str_t                 sandbox;
     live_op_t               *op;
     live_event_t            *e;
-    history_out_t            out = { .buf.max = LIVE_EVENT_MAX };
+    sb_out_t                 out = { .buf.max = LIVE_EVENT_MAX };
     const sb_frame_t        *t;
     history_filter_facts_t   facts;
 
@@ -486,20 +486,20 @@ live_feed_gap(live_feed_t *f, const journal_record_t *r)
     sandbox = live_field(t, SB_T_SANDBOX);
     sandbox = sandbox.len == 0 && op ? live_sandbox(op) : sandbox;
 
-    history_out_text(&out, "{");
-    history_out_member(&out, "sandbox_id", sandbox);
-    history_out_key(&out, "operations");
-    history_out_int(&out, (int64_t) sb_field_u64(t, SB_T_COUNT, 0));
-    history_out_key(&out, "output_bytes");
-    history_out_int(&out, (int64_t) sb_field_u64(t, SB_T_OUTPUT_LOST, 0));
+    sb_out_text(&out, "{");
+    sb_out_member(&out, "sandbox_id", sandbox);
+    sb_out_key(&out, "operations");
+    sb_out_int(&out, (int64_t) sb_field_u64(t, SB_T_COUNT, 0));
+    sb_out_key(&out, "output_bytes");
+    sb_out_int(&out, (int64_t) sb_field_u64(t, SB_T_OUTPUT_LOST, 0));
     live_feed_time(&out, "from", sb_field_u64(t, SB_T_TIME, t->time_us));
     live_feed_time(&out, "to", sb_field_u64(t, SB_T_TIME_END, t->time_us));
-    history_out_member(&out, "reason", live_field(t, SB_T_REASON));
+    sb_out_member(&out, "reason", live_field(t, SB_T_REASON));
 
     sb_uuid_text(id, t->op);
-    history_out_member(&out, "operation_id", op ? sb_str(id, SB_UUID_LEN)
-                                                : sb_str(NULL, 0));
-    history_out_text(&out, "}");
+    sb_out_member(&out, "operation_id", op ? sb_str(id, SB_UUID_LEN)
+                                           : sb_str(NULL, 0));
+    sb_out_text(&out, "}");
 
     memset(&facts, 0, sizeof(facts));
     e = live_event_make(r->cursor, LIVE_GAP, "gap", &out, &facts, sandbox);
@@ -515,7 +515,7 @@ live_feed_seen(const journal_record_t *r)
     uint16_t                 tag;
     sb_str_t                 fields, v, sandbox, ids[LIVE_SEEN];
     live_event_t            *e;
-    history_out_t            out = { .buf.max = LIVE_EVENT_MAX };
+    sb_out_t                 out = { .buf.max = LIVE_EVENT_MAX };
     history_filter_facts_t   facts;
 
     fields = r->frame.fields;
@@ -523,31 +523,31 @@ live_feed_seen(const journal_record_t *r)
     memset(&facts, 0, sizeof(facts));
     facts.paths = ids;
 
-    history_out_text(&out, "{\"sandboxes\":[");
+    sb_out_text(&out, "{\"sandboxes\":[");
 
     while (sb_field_next(&fields, &tag, &v)) {
 
         if (tag == SB_T_SANDBOX) {
-            history_out_text(&out, sandbox.len ? "},{" : "{");
+            sb_out_text(&out, sandbox.len ? "},{" : "{");
             sandbox = v;
 
             if (facts.npaths < LIVE_SEEN) {
                 ids[facts.npaths++] = v;
             }
 
-            history_out_member(&out, "id", v);
+            sb_out_member(&out, "id", v);
 
         } else if (tag == SB_T_NAME && sandbox.len) {
-            history_out_member(&out, "name", v);
+            sb_out_member(&out, "name", v);
 
         } else if (tag == SB_T_STATE && sandbox.len) {
-            history_out_member(&out, "state", v);
+            sb_out_member(&out, "state", v);
         }
     }
 
-    history_out_text(&out, sandbox.len ? "}]" : "]");
+    sb_out_text(&out, sandbox.len ? "}]" : "]");
     live_feed_time(&out, "at", r->frame.time_us);
-    history_out_text(&out, "}");
+    sb_out_text(&out, "}");
 
     e = sandbox.len ? live_event_make(r->cursor, LIVE_SANDBOX, "sandbox", &out,
                                       &facts, sb_str("", 0))
@@ -562,7 +562,7 @@ static live_event_t *
 live_feed_lock(const journal_record_t *r)
 {
     live_event_t            *e;
-    history_out_t            out = { .buf.max = LIVE_EVENT_MAX };
+    sb_out_t                 out = { .buf.max = LIVE_EVENT_MAX };
     history_filter_facts_t   facts;
 
     live_lock_write(&r->frame, &out, &facts);

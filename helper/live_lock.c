@@ -4,17 +4,17 @@
 
 
 static void
-live_lock_number(history_out_t *out, const char *name, uint64_t n)
+live_lock_number(sb_out_t *out, const char *name, uint64_t n)
 {
-    history_out_key(out, name);
-    history_out_int(out, (int64_t) n);
+    sb_out_key(out, name);
+    sb_out_int(out, (int64_t) n);
 }
 
 
 /* What comes behind HOLDER in the frame is the holder's, and the key that is
  * waited for. */
 static void
-live_lock_holder(history_out_t *out, sb_str_t id, sb_str_t rest)
+live_lock_holder(sb_out_t *out, sb_str_t id, sb_str_t rest)
 {
     uint16_t  tag;
     sb_str_t  v, actor, key;
@@ -32,16 +32,16 @@ live_lock_holder(history_out_t *out, sb_str_t id, sb_str_t rest)
         }
     }
 
-    history_out_text(out, "{");
-    history_out_member(out, "id", id);
-    history_out_member(out, "actor", actor);
-    history_out_member(out, "key", key);
-    history_out_text(out, "}");
+    sb_out_text(out, "{");
+    sb_out_member(out, "id", id);
+    sb_out_member(out, "actor", actor);
+    sb_out_member(out, "key", key);
+    sb_out_text(out, "}");
 }
 
 
 void
-live_lock_write(const sb_frame_t *f, history_out_t *out,
+live_lock_write(const sb_frame_t *f, sb_out_t *out,
     history_filter_facts_t *facts)
 {
     char      id[SB_UUID_LEN + 1], at[SB_TIME_LEN + 1];
@@ -66,10 +66,10 @@ live_lock_write(const sb_frame_t *f, history_out_t *out,
 
     sb_uuid_text(id, f->op);
 
-    history_out_text(out, "{");
-    history_out_member(out, "id", sb_str(id, SB_UUID_LEN));
-    history_out_key(out, "keys");
-    history_out_text(out, "[");
+    sb_out_text(out, "{");
+    sb_out_member(out, "id", sb_str(id, SB_UUID_LEN));
+    sb_out_key(out, "keys");
+    sb_out_text(out, "[");
     first = true;
 
     for (fields = f->fields; sb_field_next(&fields, &tag, &v); /* void */ ) {
@@ -106,11 +106,11 @@ live_lock_write(const sb_frame_t *f, history_out_t *out,
 
         case SB_T_LOCK_READ:
         case SB_T_LOCK_WRITE:
-            history_out_text(out, first ? "{" : ",{");
-            history_out_member(out, "path", v);
-            history_out_member(out, "mode", tag == SB_T_LOCK_WRITE
-                               ? sb_lit("write") : sb_lit("read"));
-            history_out_text(out, "}");
+            sb_out_text(out, first ? "{" : ",{");
+            sb_out_member(out, "path", v);
+            sb_out_member(out, "mode", tag == SB_T_LOCK_WRITE
+                          ? sb_lit("write") : sb_lit("read"));
+            sb_out_text(out, "}");
             first = false;
             break;
 
@@ -125,33 +125,33 @@ live_lock_write(const sb_frame_t *f, history_out_t *out,
         }
     }
 
-    history_out_text(out, "]");
+    sb_out_text(out, "]");
     live_lock_number(out, "keys_total", sb_field_u64(f, SB_T_COUNT, 0));
-    history_out_member(out, "phase", phase);
-    history_out_member(out, "sandbox_id", sandbox);
-    history_out_member(out, "type", facts->type);
-    history_out_member(out, "actor", facts->actor);
+    sb_out_member(out, "phase", phase);
+    sb_out_member(out, "sandbox_id", sandbox);
+    sb_out_member(out, "type", facts->type);
+    sb_out_member(out, "actor", facts->actor);
     live_lock_number(out, "waited_ms", sb_field_u64(f, SB_T_WAITED_US, 0)
                                        / 1000);
-    history_out_member(out, "reason", reason);
-    history_out_key(out, "holder");
+    sb_out_member(out, "reason", reason);
+    sb_out_key(out, "holder");
 
     if (holder.data) {
         live_lock_holder(out, holder, rest);
 
     } else {
-        history_out_text(out, "null");
+        sb_out_text(out, "null");
     }
 
     if (fence) {
         live_lock_number(out, "fence", fence);
         sb_time_text(at, expires_us);
-        history_out_member(out, "expires_at",
-                           expires_us ? sb_str(at, SB_TIME_LEN)
-                                      : sb_str(NULL, 0));
+        sb_out_member(out, "expires_at",
+                      expires_us ? sb_str(at, SB_TIME_LEN)
+                                 : sb_str(NULL, 0));
     }
 
     sb_time_text(at, f->time_us);
-    history_out_member(out, "at", sb_str(at, SB_TIME_LEN));
-    history_out_text(out, "}");
+    sb_out_member(out, "at", sb_str(at, SB_TIME_LEN));
+    sb_out_text(out, "}");
 }

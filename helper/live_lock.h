@@ -5,11 +5,11 @@
 
 #include "frame.h"
 #include "history_filter.h"
-#include "history_json.h"
+#include "canonical.h"
 
 /* Appends the object; `facts` gets type and actor, whose texts are the
  * frame's. */
-void live_lock_write(const sb_frame_t *f, history_out_t *out,
+void live_lock_write(const sb_frame_t *f, sb_out_t *out,
     history_filter_facts_t *facts);
 
 #endif /* LIVE_LOCK_H_INCLUDED */

@@ -525,7 +525,7 @@ live_row_head(live_row_t *r, const history_filter_facts_t *t)
 {
     size_t  i, n;
 
-    r->head.max = HISTORY_JSON_MAX;
+    r->head.max = SB_OUT_MAX;
     r->head.len = 0;
     (void) history_record_summary(&r->head, r->row);
 
@@ -599,7 +599,7 @@ live_row_look_at(live_row_t *r, history_filter_facts_t *t)
 
 bool
 live_row_write(live_row_t *r, live_op_t *op, const journal_record_t *end,
-    history_out_t *out, history_filter_facts_t *facts)
+    sb_out_t *out, history_filter_facts_t *facts)
 {
     if (!live_row_make(r, op, end)) {
         return false;
@@ -608,8 +608,8 @@ live_row_write(live_row_t *r, live_op_t *op, const journal_record_t *end,
     history_record_members(out, r->row);
 
     if (op->partial) {
-        history_out_key(out, "partial");
-        history_out_text(out, "true");
+        sb_out_key(out, "partial");
+        sb_out_text(out, "true");
     }
 
     live_row_look_at(r, facts);

@@ -52,7 +52,7 @@ void live_op_clear(live_op_t *op);
  * whose texts are valid until the next call.  `end`: its END has been added.
  */
 bool live_row_write(live_row_t *r, live_op_t *op, const journal_record_t *end,
-    history_out_t *out, history_filter_facts_t *facts);
+    sb_out_t *out, history_filter_facts_t *facts);
 
 /* Only what filters look at. */
 bool live_row_facts(live_row_t *r, live_op_t *op,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "history_args.h"
-#include "history_json.h"
+#include "canonical.h"
 
 #define ARGS  16
 
@@ -41,28 +41,28 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static void
 json(sb_str_t text)
 {
-    history_out_t  once = { 0 }, twice = { 0 }, str = { 0 };
+    sb_out_t  once = { 0 }, twice = { 0 }, str = { 0 };
 
     once.buf.max = twice.buf.max = str.buf.max = 1 << 24;
 
     /* a number out of range becomes Infinity, which is JSON to Python only */
 
-    if (history_out_json(&once, text) == SB_OK && once.rc == SB_OK
+    if (sb_out_json(&once, text) == SB_OK && once.rc == SB_OK
         && memmem(once.buf.data, once.buf.len, "Infinity", 8) == NULL)
     {
-        check(history_out_json(&twice, sb_str(once.buf.data, once.buf.len))
+        check(sb_out_json(&twice, sb_str(once.buf.data, once.buf.len))
               == SB_OK, "the canonical form is JSON");
         check(sb_eq(sb_str(once.buf.data, once.buf.len),
                     sb_str(twice.buf.data, twice.buf.len)),
               "and its own canonical form");
     }
 
-    history_out_str(&str, text);
+    sb_out_str(&str, text);
 
     if (str.rc == SB_OK) {
         twice.buf.len = 0;
         twice.rc = SB_OK;
-        check(history_out_json(&twice, sb_str(str.buf.data, str.buf.len))
+        check(sb_out_json(&twice, sb_str(str.buf.data, str.buf.len))
               == SB_OK, "any text is a JSON string");
     }
 

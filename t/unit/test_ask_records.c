@@ -106,13 +106,13 @@ teardown(void **state)
 
 
 static ask_records_t
-tell(history_out_t *out, const char *id, int64_t row)
+tell(sb_out_t *out, const char *id, int64_t row)
 {
     index_hit_t    hit;
     ask_records_t  r;
 
     memset(&hit, 0, sizeof(hit));
-    memset(out, 0, sizeof(history_out_t));
+    memset(out, 0, sizeof(sb_out_t));
     out->buf.max = 65536;
     (void) strcpy(hit.dir, "_gateway");
     (void) strcpy(hit.id, id);
@@ -129,7 +129,7 @@ test_records(void **state)
 {
     char           want[32];
     ask_records_t  r;
-    history_out_t  out;
+    sb_out_t       out;
 
     static const struct {
         const char  *id;
@@ -166,7 +166,7 @@ test_unreadable(void **state)
     FILE           *f;
     char            path[128];
     ask_records_t   r;
-    history_out_t   out;
+    sb_out_t        out;
 
     (void) state;
 

@@ -7,16 +7,16 @@
 #include <cmocka.h>
 
 #include "history_args.h"
-#include "history_json.h"
+#include "canonical.h"
 
 
 static void
 check_json(const char *in, const char *want)
 {
-    sb_rc_t        rc;
-    history_out_t  out = { .buf.max = 65536 };
+    sb_rc_t   rc;
+    sb_out_t  out = { .buf.max = 65536 };
 
-    rc = history_out_json(&out, sb_str(in, strlen(in)));
+    rc = sb_out_json(&out, sb_str(in, strlen(in)));
 
     if (want == NULL) {
         assert_int_not_equal(rc, SB_OK);
@@ -63,9 +63,9 @@ test_canonical(void **state)
     deep[400] = ']';
     memset(deep + 400, ']', 200);
     {
-        history_out_t  out = { .buf.max = 65536 };
+        sb_out_t  out = { .buf.max = 65536 };
 
-        assert_int_equal(history_out_json(&out, sb_str(deep, 800)), SB_OK);
+        assert_int_equal(sb_out_json(&out, sb_str(deep, 800)), SB_OK);
         assert_int_equal(out.buf.len, 400);
         sb_buf_free(&out.buf);
     }
@@ -75,23 +75,23 @@ test_canonical(void **state)
 static void
 test_out(void **state)
 {
-    history_out_t  out = { .buf.max = 39 };
+    sb_out_t  out = { .buf.max = 39 };
 
     (void) state;
 
-    history_out_text(&out, "{");
-    history_out_key(&out, "a");
-    history_out_int(&out, INT64_MIN);
-    history_out_key(&out, "b");
-    history_out_base64(&out, "abcd", 4);
+    sb_out_text(&out, "{");
+    sb_out_key(&out, "a");
+    sb_out_int(&out, INT64_MIN);
+    sb_out_key(&out, "b");
+    sb_out_base64(&out, "abcd", 4);
     assert_int_equal(out.rc, SB_LIMIT);
 
     out.rc = SB_OK;
     out.buf.len = 0;
-    history_out_base64(&out, "", 0);
-    history_out_base64(&out, "a", 1);
-    history_out_base64(&out, "ab", 2);
-    history_out_base64(&out, "\xff\xfe\xfd", 3);
+    sb_out_base64(&out, "", 0);
+    sb_out_base64(&out, "a", 1);
+    sb_out_base64(&out, "ab", 2);
+    sb_out_base64(&out, "\xff\xfe\xfd", 3);
     assert_string_equal(sb_buf_cstr(&out.buf),
                         "\"\"\"YQ==\"\"YWI=\"\"//79\"");
     sb_buf_free(&out.buf);
