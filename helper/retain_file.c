@@ -379,6 +379,14 @@ retain_purge(retain_t *r, retain_file_t *f, store_db_t *db,
         rc = purge_moved(db, rule, &moved);
     }
 
+    if (store_broken(rc)) {
+        log_line(LOG_ERROR, "cannot purge the history of %s: %s", f->dir,
+                 sqlite3_errstr(rc));
+        f->busy = false;
+        f->broken = true;
+        return false;
+    }
+
     if (rc != SQLITE_OK) {
         log_minutely(LOG_ERROR, "cannot purge the history of %s: %s; tried "
                      "again later", f->dir, sqlite3_errstr(rc));
@@ -434,9 +442,10 @@ retain_room(retain_t *r, store_db_t *db)
         }
     }
 
-    /* the rest of the run; a look that found nothing to do would ask for another */
+    /* the rest of the run, or a file to set aside, which who is about to write
+     * it has open; a look that found nothing to do would ask for another */
 
-    if (n) {
+    if (n || (f && f->broken)) {
         retain_queue(r, f);
     }
 }
@@ -605,6 +614,25 @@ retain_look_archive(retain_t *r, retain_file_t *f)
 }
 
 
+/* C115: limits hold for a broken file as well, which only a new one can keep;
+ * whoever writes next begins it and tells of it. */
+static bool
+retain_set_aside(retain_t *r, retain_file_t *f)
+{
+    if (!f->broken) {
+        return false;
+    }
+
+    f->broken = false;
+    f->after = 0;
+    f->squeeze = 0;
+    store_set_aside(r->store, f->dir, "broken");
+    retain_measure(r, f);
+
+    return true;
+}
+
+
 bool
 retain_look(retain_t *r, retain_file_t *f)
 {
@@ -616,6 +644,10 @@ retain_look(retain_t *r, retain_file_t *f)
 
     if (f->archive) {
         return retain_look_archive(r, f);
+    }
+
+    if (retain_set_aside(r, f)) {
+        return false;
     }
 
     db = store_get(r->store, f->dir, false, &rc);
@@ -638,6 +670,10 @@ retain_look(retain_t *r, retain_file_t *f)
 
     if (!facts.held && retain_rule(r, f, &facts, &rule)) {
         more = retain_purge(r, f, db, &facts, &rule);
+
+        if (retain_set_aside(r, f)) {
+            return false;
+        }
 
     } else {
         f->after = 0;

@@ -33,6 +33,7 @@ struct retain_file_s {
     bool            dry;            /* nothing can be deleted to make room */
     bool            full;           /* was told so */
     bool            busy;           /* a run is not at its end */
+    bool            broken;         /* what was to go cannot be deleted, ever */
     unsigned        sweep;          /* number of the one that saw it last */
     uint64_t        physical;       /* bytes on the disk, the log with them */
     uint64_t        wal;            /* ... of the log */

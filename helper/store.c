@@ -184,7 +184,8 @@ store_exists(store_t *s, const char *dir)
 bool
 store_knew(store_t *s, const char *dir)
 {
-    return s->heads && heads_knew(s->heads, dir);
+    return (s->gateway_lost && strcmp(dir, SCHEMA_GATEWAY) == 0)
+           || (s->heads && heads_knew(s->heads, dir));
 }
 
 
@@ -385,11 +386,15 @@ store_wal(void *data, sqlite3 *sqlite, const char *name, int pages)
 }
 
 
-/* What SQLite made beside a file that was read-only then is so, too, and would
- * stay it. */
-static void
+/*
+ * What SQLite made beside a file that was read-only then is so, too, and would
+ * stay it.  False: there is something that is no file, which SQLite could not
+ * open, now or later.
+ */
+static bool
 store_modes(const char *path)
 {
+    bool         fine;
     char         beside[STORE_PATH_MAX];
     size_t       i;
     struct stat  st, other;
@@ -397,19 +402,30 @@ store_modes(const char *path)
     static const char  *suffixes[] = { "-wal", "-shm" };
 
     if (stat(path, &st) == -1) {
-        return;
+        return true;
     }
+
+    fine = true;
 
     for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         if (snprintf(beside, sizeof(beside), "%s%s", path, suffixes[i])
-                < (int) sizeof(beside)
-            && lstat(beside, &other) == 0 && S_ISREG(other.st_mode)
-            && other.st_uid == geteuid()
-            && (other.st_mode & 0777) != (st.st_mode & 0777))
+                >= (int) sizeof(beside)
+            || lstat(beside, &other) == -1)
+        {
+            continue;
+        }
+
+        if (!S_ISREG(other.st_mode)) {
+            fine = false;
+
+        } else if (other.st_uid == geteuid()
+                   && (other.st_mode & 0777) != (st.st_mode & 0777))
         {
             (void) chmod(beside, st.st_mode & 0777);
         }
     }
+
+    return fine;
 }
 
 
@@ -453,10 +469,13 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
     store_link(s, db);
     stats_set(STATS_HANDLES, s->open.count);
 
-    store_modes(path);
-    *rc = sqlite3_open_v2(path, &db->db,
-                          SQLITE_OPEN_READWRITE|SQLITE_OPEN_NOMUTEX
-                          |SQLITE_OPEN_NOFOLLOW, s->vfs);
+    *rc = store_modes(path) ? SQLITE_OK : SQLITE_NOTADB;
+
+    if (*rc == SQLITE_OK) {
+        *rc = sqlite3_open_v2(path, &db->db,
+                              SQLITE_OPEN_READWRITE|SQLITE_OPEN_NOMUTEX
+                              |SQLITE_OPEN_NOFOLLOW, s->vfs);
+    }
 
     if (*rc == SQLITE_OK && sqlite3_db_readonly(db->db, "main") == 1) {
         *rc = SQLITE_READONLY;
@@ -527,6 +546,23 @@ store_no_link(char *path, const char *dir)
 }
 
 
+/* Does something else stand where the directory of a history belongs? */
+static bool
+store_no_dir(char *path)
+{
+    bool          no;
+    char         *slash;
+    struct stat   st;
+
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    no = lstat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+    *slash = '/';
+
+    return no;
+}
+
+
 store_db_t *
 store_get(store_t *s, const char *dir, bool create, int *rc)
 {
@@ -578,6 +614,12 @@ store_get(store_t *s, const char *dir, bool create, int *rc)
 
     if (hidden) {
         *rc = SQLITE_CANTOPEN;
+        return NULL;
+    }
+
+    if (there ? !S_ISREG(st.st_mode) : store_no_dir(path)) {
+        /* it would fail in the same way for ever */
+        *rc = SQLITE_NOTADB;
         return NULL;
     }
 
@@ -944,6 +986,7 @@ store_set_aside(store_t *s, const char *dir, const char *why)
 
     stats_add(STATS_FILES_LOST, 1);
     contents_gone(dir);
+    s->gateway_lost = s->gateway_lost || strcmp(dir, SCHEMA_GATEWAY) == 0;
 
     db = table_find(&s->open, dir, strlen(dir));
 
@@ -958,6 +1001,12 @@ store_set_aside(store_t *s, const char *dir, const char *why)
     }
 
     sb_time_text(now, sb_now_us());
+
+    if (store_no_dir(from)) {
+        /* all of it: the name of the directory */
+        n = (size_t) (strrchr(from, '/') - from);
+        from[n] = '\0';
+    }
 
     for (i = 0; i < 3; i++) {
         (void) strcpy(from + n, suffixes[i]);

@@ -13,6 +13,7 @@ struct store_s {
     const char  *vfs;
     unsigned     handles;
     int          wal_most;          /* pages of a log, then nothing is written */
+    bool         gateway_lost;      /* that of _gateway was set aside */
     table_t      open;
     bulk_t      *bulk;
     store_db_t  *first, *last;

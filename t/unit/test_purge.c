@@ -633,6 +633,162 @@ test_fail_operation(void **state)
 }
 
 
+/* The sum with stop_recording: what is new is not kept, in no file, output
+ * first, and nothing goes to make room. */
+static void
+test_total_stop_recording(void **state)
+{
+    unsigned  i, n;
+
+    (void) state;
+
+    conf.size = 0;
+    conf.total = 3 * 1024 * 1024;
+    conf.overflow = RETAIN_STOP_RECORDING;
+    limits();
+    seen("a");
+    seen("b");
+    n = 0;
+
+    for (i = 0; n == 0; i++) {
+        assert_true(i < 60);
+        command(1 + i, i % 2 ? "a" : "b", 40000, i);
+        go();
+        work();
+        n = (unsigned) atoi(ask(i % 2 ? "a" : "b", "select count(*) from"
+                                " command_executions where"
+                                " history_storage_state = 'metadata_only'"));
+    }
+
+    assert_true(i > 20);
+
+    /* the other one, too, though it has not grown since */
+    command(1 + i, i % 2 ? "a" : "b", 40000, i);
+    go();
+    is(i % 2 ? "a" : "b", "select count(*) from command_executions where"
+       " history_storage_state = 'metadata_only' and not output_complete", "1");
+
+    /* until there is no room for records either */
+    for (n = 0, i = 100; i < 6000 && n == 0; i += 100) {
+        unsigned  k;
+
+        for (k = 0; k < 100; k++) {
+            command(i + k, "a", 100, 100 + i + k);
+        }
+
+        go();
+        work();
+        n = unkept();
+    }
+
+    assert_true(n > 0);
+    n = (unsigned) atoi(ask("b", "select count(*) from history_events"));
+    command(7000, "b", 100, 7000);
+    go();
+    assert_int_equal(atoi(ask("b", "select count(*) from history_events where"
+                              " operation_type = 'command.execute'")), n);
+    work();
+    is("b", "select operations || json_extract(result_json, '$.reason') from"
+       " gateway_gaps join history_events using (event_id)", "1history_full");
+    is("a", "select count(*) from history_events where operation_type ="
+       " 'gateway.purge'", "0");
+
+    /* what goes by its age makes room */
+    at(100 * DAY);
+    work();
+    work();
+    command(8000, "b", 100, 100 * DAY);
+    go();
+    is("b", "select c.history_storage_state from history_events e join"
+       " command_executions c using (event_id)", "complete");
+}
+
+
+/* The sum with fail_operation: strict operations of all are refused, and told
+ * of, until there is room. */
+static void
+test_total_fail_operation(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    conf.size = 0;
+    conf.total = 2 * 1024 * 1024;
+    conf.overflow = RETAIN_FAIL_OPERATION;
+    limits();
+    seen("a");
+    seen("b");
+
+    for (i = 0; i < 10; i++) {
+        command(1 + i, "a", 80000, i);
+        command(101 + i, "b", 80000, i);
+    }
+
+    go();
+
+    while (retain_work(retain, UINT64_MAX, 1000000)) { /* void */ }
+
+    assert_string_equal(told, "- - 1 sandbox_history_total");
+    is("a", "select count(*) from history_events where operation_type ="
+       " 'gateway.purge'", "0");
+    is("a", "select count(*) from history_events", "10");
+
+    at(100 * DAY);
+
+    for (i = 0; i < 600 && strcmp(told, "- - 0 sandbox_history_total"); i++) {
+        (void) usleep(10000);
+        (void) retain_work(retain, UINT64_MAX, 10000);
+    }
+
+    assert_string_equal(told, "- - 0 sandbox_history_total");
+}
+
+
+/* C115: a file that cannot be purged is set aside, or it would be as old and as
+ * large as it wants. */
+static void
+test_broken_set_aside(void **state)
+{
+    int      fd;
+    char     path[512], garbage[4096];
+    long     page;
+
+    (void) state;
+
+    seen("a");
+    seen("b");
+    command(1, "a", 100, 0);
+    command(2, "b", 100, 0);
+    go();
+    assert_true(store_tidy(p.store, SIZE_MAX));
+    page = atol(ask("a", "select rootpage from sqlite_master where name ="
+                    " 'command_output_chunks'"));
+    apply_retain(p.apply, NULL);
+    stop();
+
+    /* nothing but deleting reads that page */
+    (void) store_dir_path(path, sizeof(path), p.history, "a");
+    memset(garbage, 0xa5, sizeof(garbage));
+    fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, garbage, sizeof(garbage), (page - 1) * 4096),
+                     sizeof(garbage));
+    close(fd);
+
+    start(STORE_HANDLES);
+    at(100 * DAY);
+    work();
+    assert_int_equal(size_of("a"), 0);
+    is("b", "select operation_type from history_events", "gateway.purge");
+
+    whole(3, "file.stat", "a", "succeeded", 200);
+    go();
+    is("a", "select operation_type || ifnull(json_extract(result_json,"
+       " '$.reason'), '') from history_events order by seq",
+       "gateway.gaphistory_file_lost;file.stat");
+}
+
+
 static void
 gone(const char *sandbox)
 {
@@ -825,6 +981,9 @@ main(int argc, char **argv)
         limits_case(test_full_replayed),
         limits_case(test_purged_replayed),
         limits_case(test_fail_operation),
+        limits_case(test_total_stop_recording),
+        limits_case(test_total_fail_operation),
+        limits_case(test_broken_set_aside),
         limits_case(test_on_delete),
         limits_case(test_moved),
     };

@@ -307,55 +307,199 @@ test_moved_is_on_disk(void **state)
 }
 
 
-/* C115: a file that cannot be used is set aside, others are not concerned. */
+typedef enum {
+    BROKEN_START, BROKEN_MIDDLE, BROKEN_PAGE, BROKEN_SHORT, BROKEN_DIR,
+    BROKEN_FIFO, BROKEN_LOG, BROKEN_PLACE, BROKEN_FORMS
+} broken_e;
+
+
+/* Bytes of a file become others. */
+static void
+flip(const char *path, off_t from, off_t to)
+{
+    int      fd;
+    off_t    at;
+    uint8_t  c;
+
+    fd = open(path, O_RDWR);
+    assert_true(fd != -1);
+
+    for (at = from; at < to; at++) {
+        assert_int_equal(pread(fd, &c, 1, at), 1);
+        c = (uint8_t) ~c;
+        assert_int_equal(pwrite(fd, &c, 1, at), 1);
+    }
+
+    close(fd);
+}
+
+
+/* The history of `dir` as a bad disk, or somebody who slipped, leaves it. */
+static void
+break_file(const char *dir, broken_e form)
+{
+    int          fd;
+    char         path[512], place[600];
+    long         page;
+    struct stat  st;
+
+    (void) store_dir_path(path, sizeof(path), p.history, dir);
+    assert_int_equal(stat(path, &st), 0);
+
+    switch (form) {
+
+    case BROKEN_START:
+        fd = open(path, O_WRONLY|O_TRUNC);
+        assert_int_equal(write(fd, "this is no database at all, is it?", 34),
+                         34);
+        close(fd);
+        break;
+
+    case BROKEN_MIDDLE:
+        flip(path, st.st_size / 4, st.st_size / 4 * 3);
+        break;
+
+    case BROKEN_PAGE:
+        /* opening it does not read that one */
+        page = atol(ask(dir, "select rootpage from sqlite_master where name ="
+                        " 'history_changes'"));
+        assert_true(page > 1);
+        flip(path, (page - 1) * 4096, page * 4096);
+        break;
+
+    case BROKEN_SHORT:
+        assert_int_equal(truncate(path, 100), 0);
+        break;
+
+    case BROKEN_DIR:
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(mkdir(path, 0700), 0);
+        (void) snprintf(place, sizeof(place), "%s/what", path);
+        assert_int_equal(mkdir(place, 0700), 0);
+        break;
+
+    case BROKEN_FIFO:
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        break;
+
+    case BROKEN_LOG:
+        (void) snprintf(place, sizeof(place), "%s-wal", path);
+        (void) unlink(place);
+        assert_int_equal(mkdir(place, 0700), 0);
+        break;
+
+    default:
+        (void) snprintf(place, sizeof(place), "%s/%s", p.history, dir);
+        tdir_remove(place);
+        fd = open(place, O_WRONLY|O_CREAT, 0600);
+        assert_true(fd != -1);
+        close(fd);
+    }
+}
+
+
+/* How many names in a directory of ours begin like that? */
+static unsigned
+names(const char *dir, const char *prefix)
+{
+    char            path[512];
+    unsigned        n;
+    DIR            *d;
+    struct dirent  *e;
+
+    (void) snprintf(path, sizeof(path), "%s/%s", p.history, dir);
+    d = opendir(path);
+    assert_non_null(d);
+
+    for (n = 0; (e = readdir(d)) != NULL; /* void */ ) {
+        n += strncmp(e->d_name, prefix, strlen(prefix)) == 0;
+    }
+
+    closedir(d);
+
+    return n;
+}
+
+
+/* C115: a file that cannot be used is set aside, whatever became of it, others
+ * are not concerned. */
 static void
 test_broken_file(void **state)
 {
-    int   fd;
-    char  path[512];
+    broken_e  form;
 
-    (void) state;
+    for (form = 0; form < BROKEN_FORMS; form++) {
 
-    seen("b1");
-    seen("b2");
-    whole(1, "file.stat", "b1", "succeeded", 200);
-    whole(2, "file.stat", "b2", "succeeded", 200);
-    go();
-    assert_true(store_tidy(p.store, SIZE_MAX));
-    assert_int_equal(store_untidy(p.store), 0);
-    stop();
-
-    (void) store_dir_path(path, sizeof(path), p.history, "b1");
-    fd = open(path, O_WRONLY|O_TRUNC);
-    assert_int_equal(write(fd, "this is no database at all, is it?", 34), 34);
-    close(fd);
-
-    start(STORE_HANDLES);
-    whole(3, "file.stat", "b1", "succeeded", 200);
-    whole(4, "file.stat", "b2", "succeeded", 200);
-    go();
-
-    is("b1", "select operation_type from history_events order by seq",
-       "gateway.gap;file.stat");
-    is("b1", "select json_extract(result_json, '$.reason') from history_events"
-       " order by seq", "history_file_lost;NULL");
-    is("b2", "select count(*) from history_events", "2");
-
-    {
-        char            dir[512];
-        unsigned        n = 0;
-        DIR            *d;
-        struct dirent  *e;
-
-        (void) snprintf(dir, sizeof(dir), "%s/b1", p.history);
-        d = opendir(dir);
-
-        while ((e = readdir(d)) != NULL) {
-            n += strncmp(e->d_name, "history.sqlite3.broken-", 23) == 0;
+        if (form) {
+            teardown(state);
+            setup(state);
         }
 
-        closedir(d);
-        assert_int_equal(n, 1);
+        seen("b1");
+        seen("b2");
+        whole(1, "file.stat", "b1", "succeeded", 200);
+        whole(2, "file.stat", "b2", "succeeded", 200);
+        go();
+        assert_true(store_tidy(p.store, SIZE_MAX));
+        assert_int_equal(store_untidy(p.store), 0);
+        stop();
+        break_file("b1", form);
+
+        start(STORE_HANDLES);
+        whole(3, "file.stat", "b1", "succeeded", 200);
+        whole(4, "file.stat", "b2", "succeeded", 200);
+        go();
+
+        is("b1", "select operation_type from history_events order by seq",
+           "gateway.gap;file.stat");
+        is("b1", "select json_extract(result_json, '$.reason') from"
+           " history_events order by seq", "history_file_lost;NULL");
+        is("b2", "select count(*) from history_events", "2");
+
+        if (form == BROKEN_PLACE) {
+            assert_int_equal(names(".", "b1.broken-"), 1);
+
+        } else {
+            assert_int_equal(names("b1", "history.sqlite3.broken-"),
+                             form == BROKEN_LOG ? 2 : 1);
+        }
+    }
+}
+
+
+/* The same of the file for what has no sandbox, which all others need. */
+static void
+test_broken_gateway(void **state)
+{
+    broken_e  form;
+
+    for (form = 0; form < BROKEN_FORMS; form++) {
+
+        if (form) {
+            teardown(state);
+            setup(state);
+        }
+
+        seen("b1");
+        whole(1, "file.stat", "b1", "succeeded", 200);
+        whole(2, "file.stat", "never", "failed", 404);
+        go();
+        assert_true(store_tidy(p.store, SIZE_MAX));
+        stop();
+        break_file(SCHEMA_GATEWAY, form);
+
+        start(STORE_HANDLES);
+        whole(3, "file.stat", "never", "failed", 404);
+        seen("b3");
+        whole(4, "file.stat", "b3", "succeeded", 200);
+        whole(5, "file.stat", "b1", "succeeded", 200);
+        go();
+
+        is("_gateway", "select operation_type from history_events order by seq",
+           "gateway.gap;file.stat");
+        is("b1", "select count(*) from history_events", "2");
+        is("b3", "select count(*) from history_events", "1");
     }
 }
 
@@ -438,6 +582,7 @@ main(int argc, char **argv)
         store_case(test_moved_is_on_disk),
         store_case(test_killed_anywhere),
         store_case(test_broken_file),
+        store_case(test_broken_gateway),
         store_case(test_removed_file),
         store_case(test_many_sandboxes)
     };
