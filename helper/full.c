@@ -25,7 +25,7 @@ struct full_s {
     table_t          ones;
     size_t           bytes;     /* of their ids */
     const char      *all;       /* limit, or NULL */
-    bool             over;      /* there were more than FULL_MAX */
+    size_t           over;      /* that were not taken in, and are full */
 };
 
 
@@ -94,7 +94,7 @@ full_add(full_t *f, const char *dir, const char *sandbox, const char *limit)
         }
 
         /* not told of it could mean not on record */
-        f->over = true;
+        f->over++;
         log_minutely(LOG_ERROR, "the histories of more than %d sandboxes are "
                      "full: strict operations of all are refused", FULL_MAX);
         return;
@@ -124,7 +124,10 @@ full_set(full_t *f, const char *dir, const char *sandbox, bool full,
 
         } else if (!full && e) {
             full_drop(e, f);
-            f->over = f->over && f->ones.count > FULL_MAX / 2;
+
+        } else if (!full && f->over) {
+            /* we are told once of each: it is one of those */
+            f->over--;
         }
     }
 

@@ -9,7 +9,8 @@
 
 #include "frame.h"
 
-#define FULL_MAX  1024      /* more than that: all are refused */
+#define FULL_MAX  1024      /* more than that: all are refused, until those that
+                               came on top have room */
 
 typedef struct full_s  full_t;
 
@@ -17,7 +18,8 @@ typedef struct full_s  full_t;
 full_t *full_new(int fd);
 void full_free(full_t *f);
 
-/* `dir` names it (NULL: all sandboxes); `limit` is the directive reached. */
+/* `dir` names it (NULL: all sandboxes); `limit` is the directive reached.  Told
+ * once when it is full, and once when it is not any more. */
 void full_set(full_t *f, const char *dir, const char *sandbox, bool full,
     const char *limit);
 
