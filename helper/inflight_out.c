@@ -112,6 +112,7 @@ inflight_due(inflight_t *t, uint64_t now_us, sb_buf_t *out)
     for (op = t->detached; op; op = op->next) {
 
         if (op->ended) {
+            over -= over != 0;
             status = inflight_outcome(op, &reason);
             n += inflight_write_end(op, now_us, status, reason, out);
 

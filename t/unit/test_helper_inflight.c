@@ -352,6 +352,75 @@ test_detached_expires(void **state)
 
 
 /* The state frames of a new segment carry everything over. */
+/* More than are followed (sandbox_follow): those that went on for longest end, those that are over
+ * anyway with their own end. */
+static void
+test_detached_bounded(void **state)
+{
+    size_t       need, at;
+    unsigned     i, n, unknown;
+    uint8_t      id[16];
+    sb_buf_t     out;
+    sb_str_t     v;
+    inflight_t  *t = inflight_new(FOLLOW);
+    sb_frame_t   frame;
+
+    const unsigned  more = 5;
+
+    (void) state;
+
+    for (i = 0; i < INFLIGHT_DETACHED; i++) {
+        char  command[32];
+
+        (void) snprintf(command, sizeof(command), "cmd%u", i);
+        begin(t, 11, 2 * i + 1, i + 1, "command.execute", "s1");
+        detach(t, 11, 2 * i + 2, i + 1, command, SECOND);
+    }
+
+    assert_int_equal(inflight_detached(t), INFLIGHT_DETACHED);
+    none_due(t, 2 * SECOND);
+
+    for (n = 0; n < more; n++, i++) {
+        begin(t, 11, 2 * i + 1, i + 1, "command.execute", "s1");
+        detach(t, 11, 2 * i + 2, i + 1, "more", SECOND);
+    }
+
+    /* the second one is seen to be over */
+    status(t, 11, 2 * i + 1, i + 1, "s1", "cmd1", false, 0);
+
+    memset(&out, 0, sizeof(out));
+    out.max = 1 << 20;
+    assert_int_equal(inflight_due(t, T0 + 2 * SECOND, &out), more);
+
+    unknown = 0;
+
+    for (at = 0, i = 0; at < out.len; at += frame.length, i++) {
+        assert_int_equal(sb_frame_read(&frame, out.data + at, out.len - at,
+                                       &need), SB_OK);
+        tf_id(id, i + 1);
+        assert_memory_equal(frame.op, id, 16);
+        assert_true(sb_field_get(&frame, SB_T_STATUS, &v));
+
+        if (sb_eq(v, sb_lit("unknown"))) {
+            assert_true(sb_field_get(&frame, SB_T_REASON, &v));
+            assert_true(sb_eq(v, sb_lit("follow_expired")));
+            unknown++;
+
+        } else {
+            assert_int_equal(i, 1);
+        }
+
+        inflight_note(t, 0, &frame);
+    }
+
+    assert_int_equal(unknown, more - 1);
+    assert_int_equal(inflight_detached(t), INFLIGHT_DETACHED);
+    none_due(t, 2 * SECOND);
+    sb_buf_free(&out);
+    inflight_free(t);
+}
+
+
 static void
 test_state(void **state)
 {
@@ -438,6 +507,7 @@ main(void)
         cmocka_unit_test(test_detached_ends),
         cmocka_unit_test(test_detached_interrupted),
         cmocka_unit_test(test_detached_expires),
+        cmocka_unit_test(test_detached_bounded),
         cmocka_unit_test(test_state),
         cmocka_unit_test(test_instances_bounded)
     };
