@@ -104,5 +104,30 @@ print { $c->{socket} } "GET /v1/sandboxes HTTP/1.1\r\nHost: localhost\r\n",
 close($c->{socket});
 is($t->get('/v1/sandboxes')->status, 200, 'who leaves while it waits harms nobody');
 
+# ... of more addresses than are remembered: one that has been quiet makes room
+
+my @many = map { my $c = $t->connect(from => '127.9.9.9'); $c->write($c->build(
+    GET => '/v1/sandboxes', headers => [ $t->credential(token => 'nonsense') ])); $c } 1 .. 100;
+is(scalar(grep { $_->response->status != 401 } @many), 0, 'many wrong ones of one address');
+
+sub slowed_of {
+    my $before = metric('wrong_tokens_slowed_total');
+    $t->get('/v1/sandboxes', token => 'nonsense', conn => $t->connect(from => $_[0]));
+    return metric('wrong_tokens_slowed_total') - $before;
+}
+
+is(slowed_of('127.9.9.9'), 1, 'one more has to wait');
+is(slowed_of('127.9.9.8'), 0, 'its neighbour has not');
+
+my $refused = 0;
+
+for my $i (0 .. 2499) {
+    $refused += $t->get('/v1/sandboxes', token => 'nonsense', conn => $t->connect(
+        from => sprintf '127.%d.%d.7', 100 + $i / 250, $i % 250))->status == 401;
+}
+
+is($refused, 2500, 'wrong ones of 2,500 addresses are refused');
+is(slowed_of('127.9.9.9'), 0, 'the first has been forgotten for them');
+
 $t->stop;
 done_testing;

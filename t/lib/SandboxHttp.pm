@@ -29,6 +29,7 @@ sub connect {
         Proto    => 'tcp',
         PeerAddr => $o{host} // '127.0.0.1',
         PeerPort => $o{port},
+        $o{from} ? (LocalAddr => $o{from}) : (),
         Timeout  => 5,
     ) or die "cannot connect to port $o{port}: $!\n";
 
