@@ -117,6 +117,33 @@ is($t->delete('/v1/sandboxes/s1')->status, 204,
 $t->stop;
 
 
+# --- fail_operation, for the sum of all files --------------------------------------
+
+$t = helper_with('--history-overflow', 'fail_operation', '--history-total', '4m');
+
+for (1 .. 120) {
+    $r = command($t, $_ % 2 ? 's1' : 's2', 60_000);
+    last if $full = $r->status == 503;
+}
+
+ok($full || $t->wait_for(sub { ($r = command($t, 's1'))->status == 503 }, 8),
+   'fail_operation: strict operations are refused when the sum is reached');
+like($r->content, qr/sandbox_history_total/, 'the limit is named');
+$t->sandbox('s3');
+is(command($t, $_)->status, 503, "in $_") for qw(s1 s2 s3);
+is($t->get('/v1/sandboxes/s1/proxy/44772/files/info?path=%2Fa')->status, 200,
+   'what is best_effort goes on');
+is($t->{history}->value($_, q{select count(*) from history_events where
+   operation_type = 'gateway.purge'}), 0, "nothing of $_ is deleted") for qw(s1 s2);
+is($t->delete('/v1/sandboxes/s2')->status, 204, 'a sandbox can be deleted');
+
+at(8 * $DAY);
+ok($t->wait_for(sub { command($t, 's1')->status == 200 }, 20),
+   'they go on when there is room again');
+at(0);
+$t->stop;
+
+
 # --- stop_recording ----------------------------------------------------------------
 
 $t = helper_with('--history-overflow', 'stop_recording', '--history-size', '1m',
