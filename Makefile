@@ -288,13 +288,13 @@ $(B)/bench/load: bench/load.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -o $@ $<
 
-$(B)/bench/streams: bench/streams.c
+$(B)/bench/streams: bench/streams.c bench/clock.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -o $@ $<
 
-$(B)/bench/frames: bench/frames.c $(B)/libsb.a
+$(B)/bench/frames: bench/frames.c $(B)/libsb.a bench/clock.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_C) -o $@ $^ $(LIB_LIBS)
+	$(CC) $(CFLAGS_C) -o $@ $(filter-out %.h,$^) $(LIB_LIBS)
 
 DATA ?= data
 ARGS ?=

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "frame.h"
 #include "id.h"
 
@@ -51,17 +52,6 @@ die(const char *what)
 {
     fprintf(stderr, "frames: %s: %s\n", what, errno ? strerror(errno) : "");
     exit(1);
-}
-
-
-static uint64_t
-now_us(void)
-{
-    struct timespec  t;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &t);
-
-    return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
 }
 
 

@@ -12,15 +12,15 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 
 #define STREAMS_BUF     (64 * 1024)
@@ -56,17 +56,6 @@ die(const char *what)
 {
     fprintf(stderr, "streams: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-
-static uint64_t
-now_us(void)
-{
-    struct timespec  t;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &t);
-
-    return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
 }
 
 
