@@ -313,7 +313,7 @@ const parts = {
   'a lock is seen': async (browser) => {
     const lease = await fetch(new URL(`api/v1/sandboxes/${facts.sandbox}/leases`, url), {
       method: 'POST', headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json', 'X-Actor-Id': 'build-bot' },
-      body: JSON.stringify({ keys: [{ path: '/workspace/src', mode: 'write' }], ttl_ms: 60_000 }),
+      body: JSON.stringify({ keys: [{ path: '/workspace/src', mode: 'write' }], ttl_ms: 3_600_000 }),
     });
 
     is(lease.status, 201, 'somebody holds a folder');

@@ -432,7 +432,7 @@ sub command {
 # Opens a page and closes the browser: the document as it then is.
 
 sub browse {
-    my @command = command('--timeout=20000', '--dump-dom', @_);
+    my @command = command('--timeout=' . 20_000 * $SandboxProcess::PATIENCE, '--dump-dom', @_);
     my $pid = open(my $fh, '-|') // die "fork: $!\n";
 
     if ($pid == 0) {

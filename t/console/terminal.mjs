@@ -120,7 +120,7 @@ await run({
     await page.getByText(/The line is cut/).waitFor();
     for (const id of [facts.other, facts.sandbox, facts.other]) {
       await page.evaluate((to) => { history.pushState(null, '', to); dispatchEvent(new PopStateEvent('popstate')); }, new URL(terminalUrl(id)).pathname);
-      await page.waitForTimeout(200);
+      await still(page);
     }
     await page.context().setOffline(false);
     await ready(page);

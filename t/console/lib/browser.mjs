@@ -21,7 +21,8 @@ export const WIDTHS = { 1440: 900, 1024: 768, 390: 844 };
 export const THEMES = ['light', 'dark'];
 export const LANGUAGES = ['en', 'zh-CN'];
 
-const LONGEST = 60_000;
+/** How long is waited for a thing at most. */
+export const LONGEST = 60_000 * Number(process.env.SANDBOX_TEST_PATIENCE ?? 1);
 
 mkdirSync(out, { recursive: true });
 

@@ -1,6 +1,6 @@
 // The words in which tests speak of a terminal in a page.
 
-import { until, url } from './browser.mjs';
+import { LONGEST, until, url } from './browser.mjs';
 
 export const terminalUrl = (sandbox) => `${url}sandboxes/${sandbox}/terminal`;
 
@@ -12,7 +12,7 @@ export const screen = (page) => box(page).locator('.xterm-rows > div').allInnerT
   .then((rows) => rows.map((r) => r.replaceAll('\u00a0', ' ').trimEnd()));
 
 /** Waits until a line of the screen matches. */
-export async function shows(page, regex, timeout = 60_000) {
+export async function shows(page, regex, timeout = LONGEST) {
   const end = Date.now() + timeout;
 
   for (;;) {
