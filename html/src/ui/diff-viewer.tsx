@@ -154,7 +154,7 @@ export function DiffViewer({ before, after, path, names, editable = false, ref }
       </div>
       <div className="relative min-h-40 flex-1">
         {!monaco && <Skeleton lines={10} className="absolute inset-x-0 top-0 p-3" />}
-        <div ref={box} data-keys="own" dir="ltr" className="absolute inset-0 overflow-hidden" />
+        <div ref={box} data-keys="own" data-none={before === '' ? 'before' : after === '' ? 'after' : undefined} dir="ltr" className="absolute inset-0 overflow-hidden" />
       </div>
     </div>
   );
