@@ -42,7 +42,7 @@ $tokens{$_} = $c->ask(POST => '/console/api/v1/tokens', json => { role => $_, ac
 $c->fact(tokens => \%tokens);
 
 $c->look('pages');
-$c->look('signin', 'prefix', 'roles', 'keyboard');
+$c->look('signin', 'prefix', 'roles', 'keyboard', 'overview');
 $c->stop;
 
 done_testing;

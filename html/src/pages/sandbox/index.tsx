@@ -11,7 +11,7 @@ import { Empty, Skeleton } from '@/ui/empty';
 import { Recorded } from '@/ui/plain-text';
 import { StateBadge } from '@/ui/status';
 import { LinkTabs } from '@/ui/tabs';
-import { SearchX } from 'lucide-react';
+import { SearchX, TriangleAlert } from 'lucide-react';
 import { SandboxActions } from './actions';
 
 /** The frame of a sandbox's pages: what it is, and its tabs. */
@@ -45,6 +45,13 @@ export function Component() {
         </span>
         {sandbox && <SandboxActions sandbox={sandbox} />}
       </div>
+      {!!sandbox?.gaps && (
+        <p role="alert" className="flex flex-wrap items-center gap-x-2 border-y border-warn bg-warn-tint px-4 py-1 text-sm">
+          <TriangleAlert size={15} aria-hidden className="shrink-0 text-warn" />
+          <span>{t('hasGaps', { count: sandbox.gaps })}</span>
+          <Link to={`/sandboxes/${encodeURIComponent(id)}/history?type=gateway.gap`} className="underline">{t('showGaps')}</Link>
+        </p>
+      )}
       <LinkTabs label={t('tabs')} tabs={SANDBOX_TABS.map((tab) => ({ to: tab.to, label: common(tab.label) }))} />
       <Suspense fallback={<Skeleton className="p-4" />}><Outlet context={sandbox} /></Suspense>
     </div>

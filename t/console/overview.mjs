@@ -1,0 +1,93 @@
+// The first page: what it counts leads to what was counted, and what is wrong
+// with the recorder, or missing, is said.
+
+import { facts, is, ok, open, run, sees, url } from './lib/browser.mjs';
+
+const rows = (page) => page.getByRole('option');
+const number = (page, name) => page.locator('dl > div').filter({ has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) }).getByRole('link');
+const counted = (n) => new RegExp(`^${n} operations?( ·.*)?$`);
+
+/** The overview, with something in it changed. */
+const changed = (page, change) => page.route('**/api/v1/overview*', async (route) => {
+  const answer = await (await route.fetch()).json();
+
+  change(answer);
+  await route.fulfill({ json: answer });
+});
+
+await run({
+  'each number leads to what it counts': async (browser) => {
+    const page = await open(browser);
+    const home = () => page.goto(`${url}?range=24h`);
+
+    await home();
+    const failures = Number(await number(page, 'Failures').innerText());
+    ok(failures > 0, 'failures are counted');
+    await number(page, 'Failures').click();
+    await page.waitForURL(/history\?from=24h&status=failed&status=timeout/);
+    await page.getByText(counted(failures)).first().waitFor();
+    is(await rows(page).count(), failures, 'and are the ones that the number leads to');
+
+    await home();
+    await page.getByRole('link', { name: 'agent:report-bot' }).click();
+    await rows(page).first().waitFor();
+    await sees(page.getByText(/^Actor: report-bot$/), 'an actor leads to what it did');
+
+    await home();
+    const type = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'file.write', exact: true }) });
+    const writes = Number((await type.innerText()).match(/(\d+)\s*$/)[1]);
+    await type.getByRole('link').click();
+    await page.getByText(counted(writes)).first().waitFor();
+    is(await rows(page).count(), writes, 'a type to its operations, as many as were counted');
+
+    await home();
+    await page.getByRole('link', { name: 'data-cleaning-7', exact: true }).click();
+    await page.waitForURL(new RegExp(`sandboxes/${facts.sandbox}/history`));
+    ok(true, 'a sandbox, by its name, to its history');
+
+    await home();
+    await page.getByRole('list').getByRole('link', { name: /: [1-9]\d* operations?, / }).last().click();
+    await rows(page).first().waitFor();
+    ok(/from=.*&to=/.test(page.url()), 'a bar to what happened then');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'nothing yet': async (browser) => {
+    const page = await open(browser);
+
+    await changed(page, (o) => {
+      o.counts.total = 0;
+      o.running = { items: [], count: 0, exact: true };
+    });
+    await page.goto(url);
+    await page.getByText('Nothing has been recorded in this time').waitFor();
+    const { host } = new URL(url);
+    await sees(page.getByText(`domain="${host}"`).first(), 'an empty page has the lines that bring something, with the address of this gateway');
+    await page.getByRole('tab', { name: 'curl' }).click();
+    await sees(page.getByText(`http://${host}/v1/sandboxes`).first(), 'in the way that one likes');
+    ok(!(await page.locator('main').innerText()).includes('sbx_'), 'and no token in it');
+    await page.context().close();
+  },
+
+  'a recorder that is behind, a history with gaps': async (browser) => {
+    const page = await open(browser);
+
+    await changed(page, (o) => { o.recorder.status = 'degraded'; });
+    await page.goto(`${url}sandboxes`);
+    await sees(page.getByRole('alert').getByText(/The recorder is behind/), 'every page says that the recorder is behind');
+
+    await page.route('**/api/v1/sandboxes?*', async (route) => {
+      const answer = await (await route.fetch()).json();
+
+      answer.items.forEach((s) => { s.gaps = 2; });
+      await route.fulfill({ json: answer });
+    });
+    await page.goto(`${url}sandboxes/${facts.sandbox}/commands`);
+    await sees(page.getByRole('alert').getByText(/This history has 2 gaps/), 'a sandbox says that its history has gaps');
+    await page.getByRole('link', { name: 'Show them' }).click();
+    await page.waitForURL(/history\?type=gateway\.gap/);
+    ok(true, 'and leads to them');
+    await page.context().close();
+  },
+});
