@@ -238,6 +238,43 @@ await run({
     await page.context().close();
   },
 
+  'rows say what was done, where, and by whom': async (browser) => {
+    const page = await open(browser, { width: 1024 });
+    const file = { path: '/w/a.txt', old_path: null, change: 'write', before_hash: null, after_hash: null, before_size: 10, after_size: 10, has_diff: false };
+    const kinds = [
+      { type: 'sandbox.pause', summary: 'POST /sandboxes/5f3c/pause' },
+      { type: 'file.read', summary: '/w/read.txt', file: { ...file, change: 'read' } },
+      { type: 'file.delete', summary: '/w/gone.txt', file: { ...file, change: 'delete', after_size: null } },
+      { type: 'file.write', summary: '/w/.env', file, status: 'failed', verdict: { decision: 'deny', rule: 'secrets' }, error_code: 'GATEWAY_POLICY_DENIED' },
+      { type: 'dir.list', summary: '/', source: 'gateway', actor: { type: 'console', id: 'admin' } },
+    ];
+    const row = (n) => rows(page).nth(n);
+
+    await pretend(page, kinds.length, (o) => ({ ...o, ...kinds[o.cursor - 1], actor: { ...o.actor, ...kinds[o.cursor - 1].actor }, sandbox_id: facts.other }));
+    await page.goto(`${url}history`);
+    await row(4).waitFor();
+    is([await row(0).getByText('sandbox.pause').count(), await row(0).getByText('POST').count()], [1, 0], 'an operation is called by its name, not by its request line');
+    ok(/\b10\s?(B|byte)\b/.test(await row(1).innerText()) && !/[+−]/.test(await row(1).innerText()), 'reading a file does not change its size', await row(1).innerText());
+    await sees(row(3).getByText('Denied', { exact: true }), 'what a rule refused has not failed, it was denied');
+    await sees(row(3).getByText('denied, rule secrets'), 'by which rule is said');
+    await sees(row(4).getByText('Console'), 'what people did on these pages is said to be theirs');
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await sees(row(0).getByText('report-builder'), 'sandboxes are called by their names');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await sees(row(2).getByText('delete', { exact: true }), 'what was done to a file is said on a phone too');
+    await page.unroute('**/api/v1/operations?*');
+
+    await page.setViewportSize({ width: 1024, height: 768 });
+    await page.goto(`${url}history?type=file.write`);
+    await rows(page).filter({ hasText: '/tmp/db/old.sql' }).click();
+    await sees(record(page).getByRole('button', { name: 'data-cleaning-7' }), 'so is the one of a record');
+    const close = await record(page).getByRole('button', { name: 'Close' }).boundingBox();
+    ok(close.x + close.width <= 1024, 'and what closes it is in view', JSON.stringify(close));
+    await record(page).getByRole('tab', { name: 'Request' }).click();
+    await sees(record(page).getByRole('region', { name: '1 file' }).getByText('/tmp/db/old.sql'), 'an upload says which files were asked for');
+    await page.context().close();
+  },
+
   'rows as one likes them': async (browser) => {
     const page = await open(browser);
     const height = () => rows(page).first().evaluate((e) => e.getBoundingClientRect().height);

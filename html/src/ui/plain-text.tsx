@@ -39,11 +39,11 @@ function parts(text: string): ReactNode[] {
 }
 
 /** One line of recorded text inside other text: cut with an ellipsis by its box. */
-export function Recorded({ text, className }: { text: string; className?: string }) {
+export function Recorded({ text, title, className }: { text: string; title?: string; className?: string }) {
   const line = text.slice(0, 400).replace(/\s*\n\s*/g, ' ⏎ ');
   const shown = useMemo(() => parts(line), [line]);
 
-  return <bdi dir="ltr" className={cx('recorded', className)}>{shown}</bdi>;
+  return <bdi dir="ltr" title={title && harmless(title)} className={cx('recorded', className)}>{shown}</bdi>;
 }
 
 /** Recorded text inside of a block that has its box already. */

@@ -1,5 +1,5 @@
 import {
-  Ban, CircleCheck, CircleDashed, CircleQuestionMark, Clock, type LucideIcon, Pause, CirclePlay, Trash2, CircleX,
+  Ban, CircleCheck, CircleDashed, CircleQuestionMark, Clock, type LucideIcon, Pause, CirclePlay, ShieldX, Trash2, CircleX,
 } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import type { Operation, Status } from '@/api/types';
@@ -22,17 +22,18 @@ const STATUS: Record<Status, [LucideIcon, Tone]> = {
 
 export const statusTone = (s: Status): Tone => STATUS[s][1];
 
-/** How an operation went: a sign and a word. */
-export function StatusBadge({ status, exitCode, className }:
-  { status: Status; exitCode?: number | null; className?: string }) {
+/** How an operation went: a sign and a word.  One that a rule refused has not failed by itself. */
+export function StatusBadge({ status, exitCode, refused = false, className }:
+  { status: Status; exitCode?: number | null; refused?: boolean; className?: string }) {
   const { t } = useTranslation();
-  const [Icon, tone] = STATUS[status];
+  const [icon, tone] = STATUS[status];
+  const Icon = refused ? ShieldX : icon;
   const exit = status === 'failed' && exitCode ? ` · ${exitCode}` : '';
 
   return (
     <span className={cx('inline-flex items-center gap-1 align-middle whitespace-nowrap text-xs', TONE[tone], className)}>
       <Icon size={14} aria-hidden className={status === 'started' ? 'animate-spin [animation-duration:3s]' : undefined} />
-      {t(`status.${status}`)}{exit}
+      {refused ? t('status.denied') : t(`status.${status}`)}{exit}
     </span>
   );
 }

@@ -13,7 +13,7 @@ import { Button, buttonClass } from '@/ui/button';
 import { Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
 import { PlainText, Recorded } from '@/ui/plain-text';
-import { StatusBadge } from '@/ui/status';
+import { denied, StatusBadge } from '@/ui/status';
 import { toastError } from '@/ui/toast';
 import { RunBadge } from './badge';
 import { Job } from './job';
@@ -149,7 +149,7 @@ export function RecordDetail({ id, sandbox, listed, mayRun, onBack, onAgain, onE
         cwd={typeof whole.request?.cwd === 'string' ? whole.request.cwd : null}
         onAgain={mayRun ? () => onAgain(o) : undefined} onEdit={mayRun ? () => onEdit(o) : undefined}
       >
-        {typeof job !== 'string' && <StatusBadge status={o.status} exitCode={o.exit_code} />}
+        {typeof job !== 'string' && <StatusBadge status={o.status} exitCode={o.exit_code} refused={denied(o)} />}
         {o.duration_ms !== null && <span className="tabular-nums">{duration(o.duration_ms)}</span>}
         {o.actor.id && <Recorded text={o.actor.id} className="min-w-0 truncate" />}
         {mayRun && o.status === 'started' && typeof job !== 'string' && typeof command === 'string' && (

@@ -44,7 +44,7 @@ export function RecordRow({ operation: o, ...rest }: Omit<RowProps, 'title' | 'c
 
   return (
     <Row title={operationTitle(o)} {...rest}>
-      <StatusBadge status={denied(o) ? 'failed' : o.status} exitCode={o.exit_code} />
+      <StatusBadge status={o.status} exitCode={o.exit_code} refused={denied(o)} />
       {o.duration_ms !== null && <span className="tabular-nums">{duration(o.duration_ms)}</span>}
       {o.actor.id && <Recorded text={o.actor.id} className="min-w-0 truncate" />}
       <span className="flex-1" />

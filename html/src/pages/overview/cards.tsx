@@ -11,7 +11,7 @@ import { operationLink, operationTitle } from '@/lib/operation';
 import { Card } from '@/ui/card';
 import { Skeleton } from '@/ui/empty';
 import { Recorded } from '@/ui/plain-text';
-import { StatusBadge } from '@/ui/status';
+import { denied, StatusBadge } from '@/ui/status';
 import { Time } from '@/ui/time';
 
 /** Some records, one to a line. */
@@ -28,7 +28,7 @@ export function OperationLines({ items, none }: { items: Operation[] | undefined
     <ul>
       {items.slice(0, 8).map((o) => (
         <li key={o.id} className="relative flex h-8 items-center gap-2 px-3 hover:bg-raised not-first:border-t">
-          <StatusBadge status={o.status} exitCode={o.exit_code} className="w-28 shrink-0" />
+          <StatusBadge status={o.status} exitCode={o.exit_code} refused={denied(o)} className="w-28 shrink-0" />
           <Link to={operationLink(o)} className="min-w-0 flex-1 truncate after:absolute after:inset-0">
             <Recorded text={operationTitle(o)} />
           </Link>

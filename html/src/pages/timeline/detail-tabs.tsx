@@ -9,7 +9,7 @@ import { operationLink, operationTitle } from '@/lib/operation';
 import { Empty, Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
 import { PlainText, Recorded } from '@/ui/plain-text';
-import { StatusBadge, Tag } from '@/ui/status';
+import { denied, StatusBadge, Tag } from '@/ui/status';
 import { Time } from '@/ui/time';
 import { FileX2 } from 'lucide-react';
 
@@ -42,6 +42,32 @@ export function Members({ of, shown = {} }: {
   );
 }
 
+/** What was asked for; of an upload, which stands in no parameter, its files. */
+export function Requested({ operation: o }: { operation: OperationWhole }) {
+  const { bytes } = useFormat();
+  const { t } = useTranslation('timeline');
+  const files = o.request?.paths === undefined && o.request?.path === undefined ? o.files ?? [] : [];
+
+  if (files.length === 0) {
+    return <Members of={{ ...o.request, ...o.command }} />;
+  }
+
+  return (
+    <>
+      {o.request && Object.keys(o.request).length > 0 && <Members of={o.request} />}
+      <List title={t('files', { count: files.length })}>
+        {files.map((f) => (
+          <li key={f.n} className="flex min-h-8 items-center gap-3 border-b px-3 py-1">
+            <Recorded text={f.old_path ? `${f.old_path} → ${f.path}` : f.path} className="min-w-0 flex-1 [overflow-wrap:anywhere]" />
+            {f.sha256 && <Recorded text={f.sha256.slice(0, 12)} title={f.sha256} className="shrink-0 text-xs text-dim max-sm:hidden" />}
+            {f.size !== null && <span className="w-16 shrink-0 text-right text-xs text-dim tabular-nums">{bytes(f.size)}</span>}
+          </li>
+        ))}
+      </List>
+    </>
+  );
+}
+
 const List = ({ title, children }: { title: string; children: ReactNode }) => (
   <section aria-label={title}>
     <h3 className="bg-raised px-3 py-1 text-xs text-dim">{title}</h3>
@@ -52,7 +78,7 @@ const List = ({ title, children }: { title: string; children: ReactNode }) => (
 function Line({ operation: o }: { operation: Operation }) {
   return (
     <li className="flex h-8 items-center gap-2 border-b px-3">
-      <StatusBadge status={o.status} exitCode={o.exit_code} className="w-24 shrink-0" />
+      <StatusBadge status={o.status} exitCode={o.exit_code} refused={denied(o)} className="w-24 shrink-0" />
       <Link to={operationLink(o)} className="min-w-0 flex-1 truncate hover:underline"><Recorded text={operationTitle(o)} /></Link>
       <Time at={o.started_at} as="clock" className="shrink-0 text-xs text-dim" />
     </li>

@@ -2,6 +2,7 @@ import { lazy, Suspense, useEffect } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { Lock, ShieldX, X } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
+import { useSandboxNames } from '@/api/names';
 import { operationQuery } from '@/api/queries';
 import type { Operation, OperationWhole } from '@/api/types';
 import { useFormat } from '@/lib/format';
@@ -14,7 +15,7 @@ import { denied, StatusBadge } from '@/ui/status';
 import { Tabs } from '@/ui/tabs';
 import { Time } from '@/ui/time';
 import { Around, CopyAs, RunAgain, VerifiedMark } from './actions';
-import { FilesThen, Links, Members } from './detail-tabs';
+import { FilesThen, Links, Members, Requested } from './detail-tabs';
 import { Diff } from './diff';
 import { actorOf, isGap, waited } from './entries';
 import type { SetTimelineSearch, TimelineSearch } from './filters';
@@ -55,7 +56,7 @@ function Body({ operation: o, search, setSearch }: { operation: OperationWhole }
     output: () => <Output operation={o} />,
     diff: () => <Diff operation={o} />,
     replay: () => <Suspense fallback={<Skeleton className="p-3" />}><Replay operation={o} /></Suspense>,
-    request: () => <Members of={{ ...o.request, ...o.command }} />,
+    request: () => <Requested operation={o} />,
     result: () => (
       <Members of={{ ...o.result, http_status: o.http_status, error_code: o.error_code, reason: o.reason,
         verdict: o.verdict && [o.verdict.decision, o.verdict.rule].filter(Boolean).join(' · '),
@@ -115,26 +116,28 @@ export function Detail({ id, sandbox, known, search, setSearch, onClose }: Props
     }
   }, [status, data, refetch]);
 
+  const nameOf = useSandboxNames();
   const cwd = data?.command?.cwd ?? data?.request?.cwd;
 
   return (
     <section aria-label={t('detail')} className="flex min-h-0 flex-1 flex-col">
       <div className="grid gap-1.5 border-b px-3 py-2">
-        <div className="flex items-center gap-2 [&>button:not(:last-child)]:min-w-8">
-          {o ? <Value name="type" value={o.type} search={search} setSearch={setSearch} className="shrink-0" /> : '…'}
-          {o && !isGap(o) && <Value name="actor" value={actorOf(o)} label={o.actor.id ?? o.actor.type} search={search} setSearch={setSearch} />}
-          {o?.actor.run && <Value name="run" value={o.actor.run} search={search} setSearch={setSearch} />}
-          {sandbox === undefined && o?.sandbox_id && (
-            <Value name="sandbox" value={o.sandbox_id} search={search} setSearch={setSearch} className="max-sm:hidden" />
-          )}
-          <span className="flex-1" />
+        <div className="flex items-start gap-2">
+          <div className="flex min-w-0 flex-1 flex-wrap items-center gap-x-2 gap-y-1 pt-1">
+            {o ? <Value name="type" value={o.type} search={search} setSearch={setSearch} /> : '…'}
+            {o && !isGap(o) && <Value name="actor" value={actorOf(o)} label={o.actor.id ?? o.actor.type} search={search} setSearch={setSearch} />}
+            {o?.actor.run && <Value name="run" value={o.actor.run} search={search} setSearch={setSearch} />}
+            {sandbox === undefined && o?.sandbox_id && (
+              <Value name="sandbox" value={o.sandbox_id} label={nameOf(o.sandbox_id)} search={search} setSearch={setSearch} />
+            )}
+          </div>
           <Button look="quiet" size="sm" aria-label={common('close')} icon={<X size={16} aria-hidden />} onClick={onClose} />
         </div>
         {o && (
           <>
             <h2 tabIndex={0} className="max-h-24 overflow-y-auto font-medium"><PlainText text={operationTitle(o)} bare /></h2>
             <p className="flex flex-wrap items-center gap-x-3 text-xs text-dim">
-              {!isGap(o) && <StatusBadge status={data?.status ?? o.status} exitCode={o.exit_code} />}
+              {!isGap(o) && <StatusBadge status={data?.status ?? o.status} exitCode={o.exit_code} refused={denied(o)} />}
               {o.duration_ms !== null && <span>{duration(o.duration_ms)}</span>}
               {typeof cwd === 'string' && cwd && <Recorded text={cwd} />}
               <Time at={o.started_at} />

@@ -3,6 +3,7 @@ import { Download, Layers, Radio, X } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { useNavigate } from 'react-router';
 import type { LiveState } from '@/api/live';
+import { useSandboxNames } from '@/api/names';
 import type { OperationFilters } from '@/api/queries';
 import { STATUSES } from '@/api/types';
 import { cx } from '@/lib/cx';
@@ -51,12 +52,19 @@ export function FilterBar({ sandbox, filters, not, search, setSearch, live, sear
   const { t } = useTranslation('timeline');
   const { t: common } = useTranslation();
   const navigate = useNavigate();
+  const nameOf = useSandboxNames();
   const { facets, all: values } = useCounted(sandbox, filters, not);
   const counts = (name: 'type' | 'status' | 'actor' | 'source' | 'sandbox') => (
     { counts: (facets ?? values)?.[name], uncounted: !facets });
   const [typed, setTyped] = useState(search.q);
   const { view, density, setDensity, setColumn } = useRowView();
   const [exporting, setExporting] = useState<ExportFormat | null>(null);
+
+  // several may have the same name
+  const boxSaid = (id: string) => {
+    const name = nameOf(id);
+    return harmless(name === id ? id : `${name} · ${id.slice(0, 8)}`);
+  };
 
   // the address may change by itself: Back, a link
   useEffect(() => setTyped(search.q), [search.q]);
@@ -84,7 +92,7 @@ export function FilterBar({ sandbox, filters, not, search, setSearch, live, sear
   const left = search.not.map((n) => {
     const name = PROPERTIES.find((p) => n.startsWith(`${p}:`));
     const value = n.slice((name?.length ?? -1) + 1);
-    const said = name === 'status' ? common(`status.${value as 'failed'}`) : harmless(value);
+    const said = name === 'status' ? common(`status.${value as 'failed'}`) : name === 'sandbox' ? boxSaid(value) : harmless(value);
 
     return {
       key: `not ${n}`, not: true, label: t('notThis', { name: name ? t(`filter.${name}`) : '', value: said }),
@@ -106,7 +114,7 @@ export function FilterBar({ sandbox, filters, not, search, setSearch, live, sear
         <Facet name="actor" label={t('filter.actor')} {...counts('actor')} search={search} setSearch={setSearch} />
         <Facet name="source" label={t('filter.source')} {...counts('source')} search={search} setSearch={setSearch} />
         {sandbox === undefined && (
-          <Facet name="sandbox" label={t('filter.sandbox')} {...counts('sandbox')} search={search} setSearch={setSearch}
+          <Facet name="sandbox" label={t('filter.sandbox')} {...counts('sandbox')} search={search} setSearch={setSearch} says={boxSaid}
             onOnly={(id) => void navigate(`/sandboxes/${encodeURIComponent(id)}/history${location.search}`)}
           />
         )}

@@ -2,6 +2,7 @@ import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } f
 import { ArrowDown, FilterX, History, LocateFixed, Play, TriangleAlert } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { useParams } from 'react-router';
+import { useSandboxNames } from '@/api/names';
 import type { Operation } from '@/api/types';
 import { useFormat } from '@/lib/format';
 import { useHotkeys } from '@/lib/hotkeys';
@@ -49,6 +50,7 @@ export function Component() {
   const { view, density } = useRowView();
   const active = search.op || pointed;
   const named = sandbox === undefined;
+  const nameOf = useSandboxNames();
   const filtered = search.q !== '' || search.not.length > 0 || FILTERS.some((f) => search[f].length > 0);
   const loading = !records || records.loading;
   const error = records?.error ?? null;
@@ -126,9 +128,9 @@ export function Component() {
     switch (e.kind) {
       case 'day': return <Day at={e.at} />;
       case 'group': return <Group name={e.name} value={e.value} />;
-      default: return <Row entry={e} active={e.key === active} named={named} view={view} onOpen={open} />;
+      default: return <Row entry={e} active={e.key === active} box={named && e.operation.sandbox_id ? nameOf(e.operation.sandbox_id) : ''} view={view} onOpen={open} />;
     }
-  }, [active, named, view, open]);
+  }, [active, named, nameOf, view, open]);
 
   const catchUp = () => {
     if (records?.newer !== false) {

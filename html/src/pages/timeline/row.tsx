@@ -76,7 +76,8 @@ function Change({ operation: o }: { operation: Operation }) {
     return null;
   }
 
-  if (file.before_size === null) {
+  // reading changes nothing
+  if (file.before_size === null || file.change === 'read') {
     return <span className="text-dim">{bytes(file.after_size)}</span>;
   }
 
@@ -92,11 +93,29 @@ function Written({ operation: o }: { operation: Operation }) {
   return written > 0 && <span className="text-dim @max-2xl:hidden">{bytes(written)}</span>;
 }
 
-function Source({ source }: { source: string }) {
+/** Where it came from; what people do on these pages reaches the gateway as anybody's call. */
+function Source({ operation: o }: { operation: Operation }) {
   const { t } = useTranslation('timeline');
+  const source = o.actor.type === 'console' ? 'console' : o.source;
   const known = SOURCES.find((s) => s === source);
 
   return <span className="w-11 shrink-0 truncate text-2xs text-dim @max-xl:hidden">{known ? t(`source.${known}`) : harmless(source)}</span>;
+}
+
+/** Which operation it was: whole where there is room, what it did to a file anywhere. */
+function Type({ operation: o, title }: { operation: Operation; title: string }) {
+  if (title === o.type) {
+    return null;
+  }
+
+  const verb = /^(?:file|dir|isolated)\./.test(o.type) ? o.type.slice(o.type.lastIndexOf('.') + 1) : '';
+
+  return (
+    <span className="shrink-0 text-2xs text-dim">
+      <span className="@max-2xl:hidden">{harmless(o.type)}</span>
+      {verb && <span className="hidden @max-2xl:inline">{harmless(verb)}</span>}
+    </span>
+  );
 }
 
 function Gap({ operation: o }: { operation: Operation }) {
@@ -139,17 +158,18 @@ export function Group({ name, value }: { name: 'run' | 'actor'; value: string | 
 interface Props {
   entry: Extract<Entry, { kind: 'record' }>;
   active: boolean;
-  /** The sandbox is named too: the list has several. */
-  named: boolean;
+  /** What the sandbox is called, where the list has several. */
+  box: string;
   view: RowView;
   onOpen(o: Operation): void;
 }
 
-export const Row = memo(({ entry, active, named, view, onOpen }: Props) => {
+export const Row = memo(({ entry, active, box, view, onOpen }: Props) => {
   const { t } = useTranslation('timeline');
   const { duration } = useFormat();
   const o = entry.operation;
   const gap = isGap(o);
+  const title = operationTitle(o);
 
   return (
     <div
@@ -161,25 +181,25 @@ export const Row = memo(({ entry, active, named, view, onOpen }: Props) => {
     >
       <div className={cx('flex min-w-0 shrink-0 items-center gap-3', view.dense ? 'h-[22px] text-xs' : 'h-7')}>
         {view.columns.has('time') && <Time at={o.started_at} as="clock" className="recorded w-24 shrink-0 text-dim @max-xl:hidden" />}
-        {view.columns.has('source') && <Source source={o.source} />}
+        {view.columns.has('source') && <Source operation={o} />}
         {gap ? <Gap operation={o} /> : (
           <span className="flex min-w-0 flex-1 items-baseline gap-2">
-            <Recorded text={operationTitle(o)} className={cx('truncate', o.status === 'cancelled' && 'text-dim')} />
-            {view.columns.has('type') && <span className="shrink-0 text-2xs text-dim @max-2xl:hidden">{harmless(o.type)}</span>}
+            <Recorded text={title} className={cx('truncate', o.status === 'cancelled' && 'text-dim')} />
+            {view.columns.has('type') && <Type operation={o} title={title} />}
           </span>
         )}
         <span className="flex shrink-0 items-center gap-3 text-xs tabular-nums">
           {o.folded !== null && o.folded > 0 && <span className="text-dim">{t('folded', { count: o.folded })}</span>}
           {view.columns.has('size') && <><Change operation={o} /><Written operation={o} /></>}
-          {named && view.columns.has('sandbox') && o.sandbox_id && (
-            <Recorded text={o.sandbox_id} className="max-w-24 truncate text-2xs text-dim @max-4xl:hidden" />
+          {box && view.columns.has('sandbox') && (
+            <Recorded text={box} title={o.sandbox_id ?? ''} className="max-w-32 truncate text-2xs text-dim @max-3xl:hidden" />
           )}
-          {!gap && <StatusBadge status={o.status} exitCode={o.exit_code} className="w-22 shrink-0 @max-xl:w-auto @max-xl:text-[0px]" />}
+          {!gap && <StatusBadge status={o.status} exitCode={o.exit_code} refused={denied(o)} className="w-22 shrink-0 @max-xl:w-auto @max-xl:text-[0px]" />}
           {view.columns.has('duration') && <span className="w-13 text-right text-dim">{o.duration_ms !== null && duration(o.duration_ms)}</span>}
         </span>
       </div>
       {entry.second && <Second operation={o} who={entry.who} view={view} />}
     </div>
   );
-}, (a, b) => a.active === b.active && a.named === b.named && a.view === b.view && a.onOpen === b.onOpen
+}, (a, b) => a.active === b.active && a.box === b.box && a.view === b.view && a.onOpen === b.onOpen
   && a.entry.operation === b.entry.operation && a.entry.second === b.entry.second && a.entry.who === b.entry.who);
