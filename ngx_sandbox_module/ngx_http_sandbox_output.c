@@ -15,6 +15,7 @@ typedef struct {
     ngx_uint_t               fd;
     size_t                   kept;      /* of what came before, in piece */
     size_t                   len;       /* in piece, with that */
+    size_t                   bytes;     /* in the frame */
     u_char                   piece[SB_SECRET_MAX + NGX_HTTP_SANDBOX_PIECE];
 } ngx_http_sandbox_output_t;
 
@@ -153,6 +154,7 @@ static void
 ngx_http_sandbox_output_open(ngx_http_sandbox_ctx_t *ctx)
 {
     ngx_http_sandbox_output.ctx = ctx;
+    ngx_http_sandbox_output.bytes = 0;
 
     sb_frame_begin(&ngx_http_sandbox_output_writer,
                    ngx_http_sandbox_output_frame,
@@ -211,6 +213,7 @@ ngx_http_sandbox_output_piece(ngx_uint_t last)
 
     sb_frame_put_u64(w, SB_T_STREAM, o->fd);
     sb_frame_put(w, SB_T_DATA, sb_str(o->piece + from, n));
+    o->bytes += n;
 }
 
 
@@ -225,8 +228,8 @@ ngx_http_sandbox_output_send(void)
         && ngx_http_sandbox_helper_send(ngx_http_sandbox_output_frame, len, 0)
            == 0)
     {
-        ngx_http_sandbox_output.ctx->output_lost += len - SB_FRAME_HEAD;
-        ngx_http_sandbox_metric_add(OUTPUT_LOST, len - SB_FRAME_HEAD);
+        ngx_http_sandbox_output.ctx->output_lost += ngx_http_sandbox_output.bytes;
+        ngx_http_sandbox_metric_add(OUTPUT_LOST, ngx_http_sandbox_output.bytes);
     }
 }
 
