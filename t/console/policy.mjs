@@ -49,6 +49,15 @@ await run({
     await page.getByRole('button', { name: 'Ask', exact: true }).click();
     await verdict(page).getByRole('button', { name: /set-id/ }).first().waitFor();
     ok(true, 'a mode counts');
+
+    await page.getByLabel('Mode').fill('');
+    await page.getByLabel('Found in the archive').fill('links, escapes');
+    await page.getByRole('button', { name: 'Ask', exact: true }).click();
+    await verdict(page).getByRole('button', { name: /unsafe-archive/ }).first().waitFor();
+    ok(true, 'what is in an archive counts');
+    await page.reload();
+    await page.getByLabel('Found in the archive').waitFor();
+    is(await page.getByLabel('Found in the archive').inputValue(), 'links, escapes', 'and stands in the address');
     is(page.seen.errors, [], 'no error in the browser');
     await page.context().close();
   },

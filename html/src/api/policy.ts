@@ -30,6 +30,7 @@ export interface PolicyQuestion {
   port?: number;
   size?: number;
   mode?: number;
+  archive?: string[];
 }
 
 export interface Judgement {

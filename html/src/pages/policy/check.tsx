@@ -24,10 +24,10 @@ const OPERATIONS = [
 
 const useSearch = defineSearch({
   operation: text(), path: text(), command: text(), actor: text(), role: choice(['', ...ROLES]), sandbox: text(),
-  metadata: text(), image: text(), port: text(), size: text(), mode: text(),
+  metadata: text(), image: text(), port: text(), size: text(), mode: text(), archive: text(),
 });
 
-const REST = ['metadata', 'image', 'port', 'size', 'mode'] as const;
+const REST = ['metadata', 'image', 'port', 'size', 'mode', 'archive'] as const;
 const WHOLE = /^\d+$/;
 
 function Verdict({ item, number }: { item: Judgement; number: number }) {
@@ -102,6 +102,7 @@ export function Check({ onSaid }: { onSaid(items: Judgement[] | null): void }) {
     if (asked.port) question.port = Number(asked.port);
     if (asked.size) question.size = Number(asked.size);
     if (asked.mode) question.mode = Number(asked.mode);
+    if (asked.archive.trim()) question.archive = asked.archive.trim().split(/[\s,]+/);
 
     setAddress(asked, 'replace');
     ask.mutate(question);
@@ -161,6 +162,10 @@ export function Check({ onSaid }: { onSaid(items: Judgement[] | null): void }) {
                 {(p) => <Input {...p} inputMode="numeric" placeholder="755" value={asked.mode} onChange={(e) => set({ mode: e.target.value })} />}
               </Field>
             </div>
+            <Field label={t('archive')} hint={t('archiveHint')}>
+              {(p) => <Input {...p} className="font-mono" placeholder="links, escapes" value={asked.archive}
+                onChange={(e) => set({ archive: e.target.value })} />}
+            </Field>
           </>
         ) : <div><Button size="sm" look="quiet" onClick={() => setMore(true)}>{t('more')}</Button></div>}
         <Button type="submit" look="primary" busy={ask.isPending} disabled={!!wrong}>{t('ask')}</Button>
