@@ -60,7 +60,7 @@ for my $name (sort keys %list) {
 
 # good: a line that is accepted wherever it may stand
 # bad: lines that are refused, and how that is said
-# effect: the test that tells what it does
+# effect: the test that tells what it does; this one: by what is inherited, below
 # exec: only a helper that nginx starts is told; its flag
 # (inheritance: below, by name)
 
@@ -84,7 +84,7 @@ my %row = (
     sandbox_helper => { skip_good => 1, bad => [
         [ 'NAME tcp:1;', qr/unix:.*exec:|duplicate/ ] ], effect => 'helper-exec.t' },
     sandbox_data => { skip_good => 1, exec => '--data', effect => 'helper-exec.t', bad => [] },
-    sandbox_history => { good => 'provider', effect => 'helper-exec.t', bad => [
+    sandbox_history => { good => 'provider', effect => 'sanity.t', bad => [
         [ 'NAME database;', qr/not built yet/ ], [ 'NAME x;', qr/"x" must be/ ],
         [ 'NAME none; NAME none;', qr/duplicate/ ] ] },
     sandbox_history_path => { good => '/tmp', exec => '--history', effect => 'helper-exec.t',
@@ -177,7 +177,7 @@ my %row = (
         [ 'NAME fiel.* off;', qr/matches no operation/ ] ] },
     sandbox_capture_limit => { good => '1m', effect => 'large.t', bad => [
         [ 'NAME much;', qr/invalid value/ ] ] },
-    sandbox_record_input => { good => 'on', effect => 'terminal.t', bad => [
+    sandbox_record_input => { good => 'on', effect => 'directives.t', bad => [
         [ 'NAME maybe;', qr/invalid value "maybe"/ ] ] },
     sandbox_digest => { good => 'off', effect => 'digest.t', bad => [
         [ 'NAME maybe;', qr/"on" or "off"/ ] ] },
@@ -190,7 +190,7 @@ my %row = (
         [ 'NAME x;', qr/must be 1 to 256/ ] ] },
     sandbox_locks => { good => 'on', effect => 'locks.t', bad => [
         [ 'NAME maybe;', qr/"on" or "off"/ ] ] },
-    sandbox_lock_timeout => { good => '5s', effect => 'locks.t', bad => [
+    sandbox_lock_timeout => { good => '5s', effect => 'directives.t', bad => [
         [ 'NAME x;', qr/invalid value/ ] ] },
     sandbox_limits => { good => 'commands=2 reads=off queue=0 timeout=1s',
         effect => 'limits.t', bad => [
@@ -214,7 +214,7 @@ my %row = (
         [ 'NAME soon;', qr/invalid value/ ], [ 'NAME 0;', qr/must not be 0/ ] ] },
     sandbox_peer => { skip_good => 1, effect => 'endpoints.t', bad => [
         [ 'NAME; NAME;', qr/duplicate/ ] ] },
-    map { $_ => { good => '$remote_user', bad => $VALUE, effect => 'sanity.t' } }
+    map { $_ => { good => '$remote_user', bad => $VALUE, effect => 'directives.t' } }
         qw(sandbox_actor_type sandbox_actor_id sandbox_thread_id sandbox_run_id
            sandbox_correlation_id sandbox_parent_operation_id),
 );
@@ -223,7 +223,23 @@ is_deeply([ sort keys %row ], [ sort keys %list ],
           'each directive has a row, and each row is of one');
 
 
-my $harness = SandboxTest::read_file("$root/t/lib/SandboxTest.pm");
+# Is it in what a test runs, or in what the harness runs for it?  Comments run
+# nothing.
+
+sub names {
+    my ($file, $name) = @_;
+
+    for my $path ("$root/t/$file", "$root/t/lib/SandboxTest.pm") {
+        -e $path or return 0;
+        my $code = SandboxTest::read_file($path) =~ s{(?:^|[ \t]+)#.*}{}gmr;
+        return 1 if $code =~ /\b$name\b/;
+    }
+
+    return 0;
+}
+
+ok(names('sanity.t', 'sandbox_history'), 'a test that names a directive is found');
+ok(!names('sanity.t', 'sandbox_versions_fetches'), 'one that does not is not');
 
 
 # --- accepted and refused -----------------------------------------------------
@@ -264,10 +280,7 @@ for my $name (@exec) {
 for my $name (sort keys %row) {
     my ($d, $row) = ($list{$name}, $row{$name});
 
-    # what the harness gives itself is not named in each test
-
-    ok($row->{effect} && -e "$root/t/$row->{effect}"
-       && SandboxTest::read_file("$root/t/$row->{effect}") . $harness =~ /\b$name\b/,
+    ok($row->{effect} eq 'directives.t' || names($row->{effect}, $name),
        "$name: t/$row->{effect} tells what it does");
 
     # where it may not stand
@@ -503,11 +516,14 @@ my %inherits = (
         my $at = sub {
             my ($box, $host) = @_;
             return $t->request(GET => "/v1/sandboxes/$box", token => 'level1',
-                conn => $t->connect(host_header => $host))->status;
+                conn => $t->connect(host_header => $host));
         };
-        is($at->('hbox', 'h.test'), 200, 'http: upstream');
-        is($at->('hbox', 'loop.test'), 508, 'server: ourselves');
-        is($at->('lbox', 'loop.test'), 200, 'location: upstream again');
+        is($at->('hbox', 'h.test')->status, 200, 'http: upstream');
+        my $loop = $at->('hbox', 'loop.test');
+        is($loop->status, 508, 'server: ourselves');
+        is($loop->code, 'GATEWAY_LOOP', 'is refused as such');
+        like($loop->json->{message}, qr/\w.*\.$/, 'with a sentence');
+        is($at->('lbox', 'loop.test')->status, 200, 'location: upstream again');
     },
 
     sandbox_ingress => sub {
@@ -843,6 +859,8 @@ my %inherits = (
 
 my @any = grep { keys %{ $list{$_}{at} } == 3 } sort keys %list;
 
+is_deeply([ grep { $row{$_}{effect} eq 'directives.t' && !$inherits{$_} } sort keys %row ],
+          [], 'what is to be told here is');
 is_deeply([ sort keys %inherits ], \@any,
           'each directive of several levels is asked what it inherits');
 

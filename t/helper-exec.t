@@ -111,6 +111,24 @@ SKIP: {
     $t->stop;
 }
 
+# The files where sandbox_history_path says, and nowhere else.
+
+$t = SandboxTest->new(helper => 0, conf => \&exec_conf);
+my $elsewhere = $t->dir . '/elsewhere';
+mkdir $elsewhere;
+chown scalar getpwnam('www-data'), -1, $elsewhere if $> == 0;
+$more = "sandbox_history_path $elsewhere;";
+$t->history->{dir} = $elsewhere;
+$t->start;
+my $there = helper_is_there($t, 'with sandbox_history_path');
+like(cmdline($there), qr/\0--history\0\Q$elsewhere\E\0/, 'the helper is told');
+$t->sandbox('s1');
+recorded('records are kept there');
+ok(-s $t->history->path_of('s1'), 'in the file of the sandbox');
+ok(!-e $t->dir . '/data/history', 'and not beside the journal');
+$t->stop;
+$more = '';
+
 # Without a manager there is nobody to start it.
 
 ($ok, $said) = SandboxTest->new(helper => 0, conf => \&exec_conf,
