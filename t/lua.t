@@ -16,8 +16,11 @@ use Test::More;
 my ($lib) = grep { -e "$_/ngx_http_lua_module.so" }
             qw(/usr/lib/nginx/modules /usr/share/nginx/modules);
 
-plan skip_all => 'needs the lua module (libnginx-mod-http-lua) for this nginx'
-    if !$lib || $SandboxProcess::NGINX !~ m{^(?:/usr/sbin|\Q$SandboxProcess::BUILD\E)/};
+# .ci/deps test installs the module of Debian's nginx; another one has its own
+my $mine = $SandboxProcess::NGINX =~ m{^(?:/usr/sbin|\Q$SandboxProcess::BUILD\E)/};
+
+plan skip_all => "no lua module is known for $SandboxProcess::NGINX" if !$mine;
+$lib or die "libnginx-mod-http-lua is missing: run .ci/deps test\n";
 
 my $load = "load_module $lib/ndk_http_module.so;\n"
            . "load_module $lib/ngx_http_lua_module.so;\n";
