@@ -21,9 +21,19 @@ use Time::HiRes qw(sleep);
 binmode Test::More->builder->$_, ':utf8'
     for qw(output failure_output todo_output);
 
-my $t = SandboxTest->new->start;
+my $common = 'sandbox on; proxy_pass http://opensandbox$sandbox_upstream_uri;'
+             . ' proxy_http_version 1.1; proxy_set_header Host'
+             . ' $sandbox_upstream_host;';
+my $t = SandboxTest->new;
+my $policy = $t->dir . '/etc/policy';
+SandboxTest::write_file($policy, "default allow;\n");
+$t->{locations} = <<"EOF_CONF";
+        location /v1/sandboxes/off { $common sandbox_record command.* off; }
+        location /v1/sandboxes/judged { $common sandbox_policy $policy; }
+EOF_CONF
+$t->start;
 my $up = $t->up;
-$t->sandbox('s1');
+$t->sandbox($_) for qw(s1 off judged);
 my $execd = '/v1/sandboxes/s1/proxy/44772';
 my $id = '2bb1427947aa4d16948956ea295368e5';
 
@@ -39,6 +49,21 @@ sub failed {
 }
 
 sub out { map { FakeUpstream::event('stdout', text => $_) } @_ }
+
+
+# Reads until the text has come.
+
+sub comes {
+    my ($c, $regex) = @_;
+
+    my $deadline = time + $SandboxHttp::TIMEOUT;
+
+    while ($c->{buf} !~ $regex) {
+        return 0 if !$c->fill($deadline);
+    }
+
+    return 1;
+}
 
 
 # --- the output rule ----------------------------------------------------------------
@@ -234,23 +259,47 @@ is($e->{status}, 'succeeded', 'C033: the terminal event without line feeds');
 
 # --- in time ---------------------------------------------------------------------------
 
-# C024, C025: the head and each event at once, in whatever spelling of the type.
+# C024, C025: the head and each event at once, in whatever spelling of the type,
+# recorded, not recorded, and judged: upstream goes on only when the client has
+# what came before.
 
-for my $type ('text/event-stream', 'Text/Event-Stream',
-              'text/event-stream; charset=utf-8')
-{
-    $up->script("POST $execd/command",
-        [ send => "HTTP/1.1 200 OK\r\nContent-Type: $type\r\n"
-                  . "Transfer-Encoding: chunked\r\n\r\n" ],
-        [ event => $head[0] ], [ pause => 0.3 ],
-        [ event => (out('a'))[0] ], [ pause => 0.3 ],
-        [ event => $done ], [ chunk => '' ]);
-    ($r, $e) = command();
-    cmp_ok($r->{head_time}, '<', 0.25, "C025: the head comes at once ($type)");
-    my @at = @{ $r->{chunk_times} };
-    cmp_ok($at[1] - $at[0], '>', 0.2, 'C024: events are not held back');
-    cmp_ok($at[1], '<', 0.55, 'and not late');
+my $turn = 0;
+
+for my $how ([ s1 => 'recorded' ], [ off => 'not recorded' ], [ judged => 'with a policy' ]) {
+    my ($box, $what) = @$how;
+    my $path = "/v1/sandboxes/$box/proxy/44772/command";
+
+    for my $type ('text/event-stream', 'Text/Event-Stream',
+                  'text/event-stream; charset=utf-8')
+    {
+        $turn++;
+        $up->script("POST $path",
+            [ send => "HTTP/1.1 200 OK\r\nContent-Type: $type\r\n"
+                      . "Transfer-Encoding: chunked\r\n\r\n" ],
+            [ until => "head $turn" ], [ event => $head[0] ], [ until => "first $turn" ],
+            [ event => (out('a'))[0] ], [ until => "second $turn" ],
+            [ event => $done ], [ chunk => '' ]);
+        my $c = $t->connect;
+        $c->write($c->build(POST => $path, body => '{"command":"x"}',
+                            headers => [ $t->credential ]));
+        $r = $c->response(head_only => 1);
+        is($r->status, 200, "C025: $what, the head comes alone ($type)");
+        $up->release("head $turn");
+        ok(comes($c, qr/"init"/), 'C024: the first event comes before the second');
+        $up->release("first $turn");
+        ok(comes($c, qr/"stdout"/), 'and the second before the last');
+        $up->release("second $turn");
+        $c->body($r);
+        like($r->content, qr/execution_complete/, 'which comes, too');
+
+        $e = $t->record($r) if $box ne 'off';
+        is($e->{status}, 'succeeded', 'on record') if $box ne 'off';
+        is($e->{result}{verdict}, 'allow', 'as judged') if $box eq 'judged';
+    }
 }
+
+is_deeply([ grep { $_->{operation_type} eq 'command.execute' } $t->history->events('off') ],
+          [], 'what is not to be recorded is not');
 
 # The output is there while it runs.
 
