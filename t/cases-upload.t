@@ -2,9 +2,7 @@
 
 # Field cases of uploads that need sizes, configurations or a sandbox of their
 # own, in small with T_SCALE=1 and in full from T_SCALE=10 on (make soak).  The
-# others are in t/upload.t and t/unit/test_multipart.c.
-#
-# Not here: C074 (a scan for secrets is a content rule).
+# others are in t/upload.t, t/unit/test_multipart.c and (C074) t/policy.t.
 
 use strict;
 use warnings;
