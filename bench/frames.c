@@ -4,7 +4,7 @@
  * (docs/frames.md).
  *
  *   frames write SOCKET FIRST COUNT SANDBOXES BYTES RATE   (0: as fast as it goes)
- *   frames begin SOCKET FIRST COUNT RATE [all]
+ *   frames begin SOCKET FIRST COUNT RATE
  *   frames ask SOCKET COUNT PATH QUERY...                  (in turn; "" is none)
  *
  * Each prints one line of JSON.
@@ -20,7 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "frame.h"
 #include "id.h"
 
@@ -52,6 +51,17 @@ die(const char *what)
 {
     fprintf(stderr, "frames: %s: %s\n", what, errno ? strerror(errno) : "");
     exit(1);
+}
+
+
+static uint64_t
+now_us(void)
+{
+    struct timespec  t;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &t);
+
+    return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
 }
 
 
@@ -459,7 +469,7 @@ run_write(peer_t *p, char **a)
 
 
 static int
-run_begin(peer_t *p, char **a, bool all)
+run_begin(peer_t *p, char **a)
 {
     uint8_t   id[16];
     uint64_t  first, count, rate, i, done = 0, begun, due, now, want;
@@ -495,18 +505,6 @@ run_begin(peer_t *p, char **a, bool all)
     while (done < p->seq) {
         turn(p, 1000);
         done = acked(p, done);
-    }
-
-    if (all) {
-        /* for those who put several together */
-        printf("{\"ms\":[");
-
-        for (i = 0; i < nsamples; i++) {
-            printf("%s%.3f", i ? "," : "", samples[i]);
-        }
-
-        printf("]}\n");
-        return 0;
     }
 
     qsort(samples, nsamples, sizeof(double), by_size);
@@ -653,8 +651,8 @@ main(int argc, char **argv)
         return run_write(&p, argv + 3);
     }
 
-    if (strcmp(argv[1], "begin") == 0 && (argc == 6 || argc == 7)) {
-        return run_begin(&p, argv + 3, argc == 7);
+    if (strcmp(argv[1], "begin") == 0 && argc == 6) {
+        return run_begin(&p, argv + 3);
     }
 
     if (strcmp(argv[1], "ask") == 0 && argc >= 5) {
