@@ -266,10 +266,11 @@ helper_open(helper_t *h, char *why, size_t size)
     apply_errands(h->apply, h->errands);
 
     /*
-     * A new journal beside files of an older one must not count from 1 again:
-     * cursors order everything, and each file knows how far it got.
+     * A new journal must not count from 1 again: cursors order everything,
+     * files of an older one know how far it got, and readers of live streams
+     * come back with the last that they saw of it.
      */
-    fresh = store_any(h->store) ? sb_now_us() / 1000 : 0;
+    fresh = sb_now_us() / 1000;
 
     h->journal = journal_open(h->dirs.journal, JOURNAL_SEGMENT, from, fresh,
                               helper_scan, h, why, size);

@@ -443,7 +443,8 @@ live_tick(live_t *l, uint64_t now_us)
         }
 
         /* those whose filter lets little pass get a younger cursor by it */
-        s->event = live_event_text(s->cursor, ":\nid: %llu\n\n",
+        s->event = live_event_text(s->cursor, ":%*s\nid: %llu\n\n",
+                                   s->padding, "",
                                    (unsigned long long) s->cursor);
         (void) live_sub_send(s, now_us);
     }

@@ -21,7 +21,9 @@
 #define LIVE_FEEDS         4                /* readers who catch up at once */
 #define LIVE_SEARCHES      32               /* streams with a q: each looks at
                                                all text that comes */
-#define LIVE_BEAT_US       15000000u
+/* below 15 s: proxies in front cut who is silent for 30 s, some for 20 s */
+#define LIVE_BEAT_US       10000000u
+#define LIVE_PADDING       (16 * 1024)      /* "padding" of a question */
 #define LIVE_SUBSCRIBERS   1024             /* --live */
 
 typedef struct live_s  live_t;

@@ -56,22 +56,23 @@ live_event_t *
 live_event_text(uint64_t cursor, const char *fmt, ...)
 {
     int            n;
-    char           text[1024];
     va_list        args;
     live_event_t  *e;
 
     va_start(args, fmt);
-    n = vsnprintf(text, sizeof(text), fmt, args);
+    n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
 
-    if (n < 0 || (size_t) n >= sizeof(text)) {
+    if (n < 0) {
         return NULL;
     }
 
     e = live_event_new(cursor, LIVE_TEXT, (size_t) n);
 
     if (e) {
-        memcpy(e->text, text, (size_t) n);
+        va_start(args, fmt);
+        (void) vsnprintf(e->text, (size_t) n + 1, fmt, args);
+        va_end(args);
     }
 
     return e;

@@ -26,6 +26,8 @@ struct live_sub_s {
     history_filter_t   filter;
     char              *sandbox;     /* NULL: all */
     bool               output;      /* wants pieces of output */
+    int                padding;     /* bytes of a sign of life, for a proxy
+                                       that passes whole buffers only */
     live_search_t     *search;      /* NULL: no q */
     bool               primed;      /* it knows the words of what is open */
 

@@ -101,6 +101,14 @@ live_sub_read(live_sub_t *s, ask_args_t *a)
 
             s->output = word == 1;
 
+        } else if (strcmp(a->p[i].name, "padding") == 0) {
+
+            if (!ask_args_int(a, &a->p[i], &n, 0, LIVE_PADDING)) {
+                return false;
+            }
+
+            s->padding = (int) n;
+
         } else if (!ask_args_filter(a, &a->p[i], &s->filter)) {
             return false;
         }
@@ -218,7 +226,9 @@ live_sub_begin(live_sub_t *s)
         s->cursor = l->cursor;
         s->turn = l->last;
         s->state = s->search ? LIVE_BEHIND : LIVE_ALONG;
-        s->event = live_event_text(s->cursor, "retry: %d\nid: %llu\n\n",
+        s->event = live_event_text(s->cursor, "%s%*sretry: %d\nid: %llu\n\n",
+                                   s->padding ? ":" : "",
+                                   s->padding, s->padding ? "\n" : "",
                                    LIVE_RETRY_MS,
                                    (unsigned long long) s->cursor);
         return;
@@ -234,7 +244,10 @@ live_sub_begin(live_sub_t *s)
         return;
     }
 
-    s->event = live_event_text(s->cursor, "retry: %d\n\n", LIVE_RETRY_MS);
+    s->event = live_event_text(s->cursor, "%s%*sretry: %d\n\n",
+                               s->padding ? ":" : "",
+                               s->padding, s->padding ? "\n" : "",
+                               LIVE_RETRY_MS);
     s->state = LIVE_BEHIND;
 }
 

@@ -189,34 +189,6 @@ store_knew(store_t *s, const char *dir)
 }
 
 
-bool
-store_any(store_t *s)
-{
-    DIR            *d;
-    bool            any;
-    char            path[STORE_PATH_MAX];
-    struct dirent  *e;
-
-    (void) snprintf(path, sizeof(path), "%s/.", s->base);
-
-    d = opendir(path);
-    if (d == NULL) {
-        return false;
-    }
-
-    any = false;
-
-    while (!any && (e = readdir(d)) != NULL) {
-        any = e->d_name[0] != '.' && strlen(e->d_name) < STORE_DIR_LEN
-              && store_exists(s, e->d_name);
-    }
-
-    closedir(d);
-
-    return any;
-}
-
-
 static void
 store_unlink(store_t *s, store_db_t *db)
 {

@@ -117,8 +117,6 @@ void store_heads_sign(store_t *s, uint64_t now_us);
 
 /* Is there a history file in that directory?  Asks the file system. */
 bool store_exists(store_t *s, const char *dir);
-/* Is there any? */
-bool store_any(store_t *s);
 /* Was there one, as far as signed heads tell, or who has set it aside? */
 bool store_knew(store_t *s, const char *dir);
 

@@ -2,11 +2,7 @@
 
 # Field cases of streaming that need sizes or times of their own, in small with
 # T_SCALE=1 and in full from T_SCALE=10 on (make soak).  The others are in
-# t/stream.t, t/large.t and t/record.t.
-#
-# Not here, because they are about the console's own streams and queries, which
-# are still to come (issue 4): C038, C039, C040, C042, of C032 what the console
-# shows.
+# t/stream.t, t/large.t and t/record.t; those of live streams in t/cases-live.t.
 
 use strict;
 use warnings;

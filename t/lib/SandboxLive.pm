@@ -9,9 +9,13 @@ package SandboxLive;
 use strict;
 use warnings;
 
+use Exporter qw(import);
+use FakeUpstream;
 use JSON::PP ();
 use SandboxHttp;
 use Time::HiRes qw(sleep time);
+
+our @EXPORT_OK = qw(command completed ids rss);
 
 our $API = '/console/api/v1';
 
@@ -48,18 +52,29 @@ sub try {
 
     my $self = bless { c => $c, text => '', events => [],
                        id => undef, ended => 0 }, $class;
+    $self->head_in;
 
+    return $self;
+}
+
+
+# Reads the head of the answer.
+
+sub head_in {
+    my $self = shift;
+
+    my $c = $self->{c};
     my $deadline = time + $SandboxHttp::TIMEOUT;
     while ($c->{buf} !~ /\r\n\r\n/) {
         my $n = $c->fill($deadline);
         last if !$n;
     }
 
-    $c->{buf} =~ s/\A(.*?\r\n)\r\n//s or return $self;
+    $c->{buf} =~ s/\A(.*?\r\n)\r\n//s or return 0;
     $self->{head} = $1;
     ($self->{status}) = $self->{head} =~ m{^HTTP/1\.1 (\d+)};
 
-    return $self;
+    return 1;
 }
 
 
@@ -167,6 +182,46 @@ sub wait_for {
         return 1 if $want->($self);
         return 0 if $self->{ended} || !defined $self->{c}->fill($deadline);
     }
+}
+
+
+# --- for tests of them; exported if asked for -----------------------------------
+
+# A command that prints some lines; its response.
+
+sub command {
+    my ($t, $sandbox, $text, @lines) = @_;
+
+    my $path = "/v1/sandboxes/$sandbox/proxy/44772/command";
+    $t->up->script("POST $path", FakeUpstream::stream(
+        FakeUpstream::event('init', text => 'c1'),
+        (map { FakeUpstream::event('stdout', text => $_) } @lines),
+        FakeUpstream::event('execution_complete', execution_time => 3)));
+
+    return $t->post($path, body => JSON::PP::encode_json({ command => $text }));
+}
+
+
+# What until() waits for: the end of that command.
+
+sub completed {
+    my ($summary) = @_;
+
+    return sub {
+        my $d = $_[0]{data};
+        return ($d->{phase} // '') eq 'completed' && $d->{summary} eq $summary;
+    };
+}
+
+
+sub ids { map { $_->{id} } @{ $_[0]->events } }
+
+
+# Resident memory of a process, in KiB.
+
+sub rss {
+    my ($kb) = SandboxTest::read_file("/proc/$_[0]/status") =~ /VmRSS:\s+(\d+)/;
+    return $kb;
 }
 
 1;
