@@ -98,7 +98,7 @@ for my $path (
 ) {
     $up->mark;
     my $r = $t->post($path, body => '{"command":"x"}');
-    is($r->status, 400, "refused: $path");
+    is($r->status, 400, "C010, C011, C080, C143: $path is refused");
     is(scalar $up->requests, 0, 'and does not pass')
         or diag(($up->requests)[0]{head});
 }
@@ -120,7 +120,7 @@ for my $path ('/x/sandboxes/s1/proxy/44772/command',
 {
     my $r = $t->post($path, body => '{"command":"x"}');
     my $op = $t->record($r)->{operation_type};
-    ok($r->status == 400 || $op eq 'lifecycle.unknown', "$path: $op");
+    ok($r->status == 400 || $op eq 'lifecycle.unknown', "C143: $path: $op");
     is($t->post($path, token => undef, body => '{}')->status, 401,
        'and needs a token like everything');
 }

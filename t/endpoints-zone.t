@@ -119,7 +119,7 @@ for my $round (1 .. 2) {
     }
 }
 
-is($failed, 0, 'no request fails on a full zone');
+is($failed, 0, 'C160: no request fails on a full zone');
 is(road($last), 'b', 'the last sandbox was learnt');
 
 $t->sandbox($first, endpoint => "127.0.0.1:$port/$first/%PORT%");

@@ -247,7 +247,7 @@ for my $name ('X-Actor-Id', 'X-Actor-Type', 'X-Agent-Id', 'X-Thread-Id',
 $up->mark;
 $e = $t->record($t->get('/v1/sandboxes', headers => [
     'X_Actor_Id: twin', 'X-Actor_Id: twin', 'X_Request_Mine: stays' ]));
-is($e->{actor_id}, 'tester', 'an underscore twin is not the actor');
+is($e->{actor_id}, 'tester', 'C140: an underscore twin is not the actor');
 unlike(($up->requests)[-1]{head}, qr/twin/, 'and does not reach upstream');
 like(($up->requests)[-1]{head}, qr/^X_Request_Mine: stays\r$/m,
      'other underscore headers pass');
@@ -269,7 +269,7 @@ is_deeply([ @{ $t->record($t->get('/v1/sandboxes/conf?who=cert-cn',
 
 $e = $t->record($t->get('/v1/sandboxes', headers => [
     'X-Forwarded-For: 1.2.3.4', 'X-Real-IP: 1.2.3.4' ]));
-like($e->{wire}{client}, qr/^127\.0\.0\.1/, 'X-Forwarded-For is not believed');
+like($e->{wire}{client}, qr/^127\.0\.0\.1/, 'C144: X-Forwarded-For is not believed');
 
 $e = $t->record($t->get('/v1/sandboxes', headers => [
     'User-Agent: OpenSandbox-Python-SDK/0.1.10', 'X-Request-ID: rq-1' ]));

@@ -476,7 +476,7 @@ ok(!-e $p->{socket}, 'the socket is gone');
     $w->put('BEGIN', ++$ops, TYPE => 'command.execute', SANDBOX => 's1',
             COMMAND => 'x' x 5000);
     my $ack = $w->ack;
-    is($ack->{CODE}, POSIX::EFBIG(), 'cannot write: ACK with a code');
+    is($ack->{CODE}, POSIX::EFBIG(), 'C104: cannot write: ACK with a code');
     like($ack->{REASON}, qr/File too large/, 'and a reason');
     like(slurp($q->{log}), qr/cannot write the journal/, 'and a line in the log');
 
@@ -718,7 +718,7 @@ ok(!-e $p->{socket}, 'the socket is gone');
 
     opendir my $dh, "/proc/$q->{pid}/fd";
     my $open = grep { !/^\./ } readdir $dh;
-    cmp_ok($open, '<', 128 * 3 + 64, 'few descriptors');
+    cmp_ok($open, '<', 128 * 3 + 64, 'C159: few descriptors');
     is(quit($q, 'TERM', 120), 0, 'all applied');
     note(sprintf 'answered after %.1f s, in the files after %.1f s', $answered,
          time - $began);

@@ -40,18 +40,18 @@ my ($segment) = glob $t->dir . '/data/journal/*.seg';
 room(-s $segment);
 
 my $r = command();
-is($r->status, 503, 'no room: strict is refused');
+is($r->status, 503, 'C104: no room: strict is refused');
 is($r->code, 'GATEWAY_RECORDER_UNAVAILABLE', 'in the envelope');
 
 my @reads = map { $t->get("$execd/files/info?path=%2F$_") } 1 .. 20;
-is_deeply([ map { $_->status } @reads ], [ (200) x 20 ], 'best_effort passes');
+is_deeply([ map { $_->status } @reads ], [ (200) x 20 ], 'C104: best_effort passes');
 
 is(command()->status, 503, 'strict still is refused');
 
 room('unlimited');
 
 my $after = $t->wait_for(sub { my $x = command(); $x->status == 200 ? $x : '' });
-ok($after, 'room again: all goes on');
+ok($after, 'C104: room again: all goes on');
 
 for ($before, $after, @reads) {
     is($t->record($_)->{status}, 'succeeded', 'on record');

@@ -83,7 +83,7 @@ $t->secret($l->{token});
 $waits = begin('X-Sandbox-Lock: write:/k');
 becomes('held held waiting', 'it waits for a key');
 is($t->post("$execd/command", body => '{"command":"x"}')->status, 200,
-   'another one has the slot');
+   'C127: another one has the slot');
 $t->delete("$API/sandboxes/s1/leases/$l->{id}");
 is($waits->response->status, 200, 'until it gets the key');
 $_->reset for @c;

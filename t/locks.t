@@ -93,8 +93,8 @@ cmp_ok($row->{lock}{waited_ms} // 0, '>=', 200, 'with its wait');
 like($t->log_text('wait.log'), qr/^\Q$e->{event_id}\E 0\.[2-9]\d\d$/m,
      '$sandbox_lock_wait tells it');
 
-is(upload('/hold/x', $soon)->status, 423, 'an upload below waits');
-is(upload('/hold2', $soon)->status, 200, 'one beside it does not');
+is(upload('/hold/x', $soon)->status, 423, 'C123: an upload below waits');
+is(upload('/hold2', $soon)->status, 200, 'C123: one beside it does not');
 is(upload('/x/../hold', $soon)->status, 423, 'C126: another spelling is the same file');
 is($t->post("$execd/files/mv", headers => [ $soon ],
             body => '[{"src":"/a","dest":"/hold"}]')->status, 423,

@@ -271,7 +271,7 @@ my $forge = 'ghp' . '_' . 'a1B2c3D4e5' x 3 . 'a1B2c3';
 
 for my $at (0, 1, 4_000, 16_300, 16_384, 60_000) {
     ($r) = upload([ [ '/workspace/ok', 'x' ], [ '/workspace/a', ' ' x $at . $key . 'y' x 50 ] ]);
-    refused($r, 'keys', "a private key at $at", path => '/workspace/a');
+    refused($r, 'keys', "C074: a private key at $at", path => '/workspace/a');
 }
 
 my ($whole) = (upload([ [ '/workspace/a', "x\n$key" ] ]))[1];
@@ -284,7 +284,7 @@ for my $split (1 .. 12) {
         'Content-Length: ' . length $whole ]) . substr $whole, 0, $n);
     select undef, undef, undef, 0.01;
     $c->write(substr $whole, $n);
-    is($c->response(method => 'POST')->status, 403, "a key in two packets, $split");
+    is($c->response(method => 'POST')->status, 403, "C074: a key in two packets, $split");
 }
 
 is(scalar($up->requests(qr/upload/)), 0, 'upstream saw none of them');

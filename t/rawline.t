@@ -42,7 +42,7 @@ for my $road ('server proxy', 'straight') {
     for my $path ('/fetch/https://host/x', '//a', '/a//', '/js/a..b.js',
                   '/...', '/%2e.js', '/a%2Fb', '/%41', '/a%20b%3Fc')
     {
-        is(forwarded("$user$path"), "$prefix/8080$path", "$road, user port: $path");
+        is(forwarded("$user$path"), "$prefix/8080$path", "$road, C011, C087: $path on a user port");
     }
 
     # C007: the root of a port in its four forms

@@ -171,7 +171,7 @@ for my $wave (1 .. 4 * ($ENV{T_SCALE} // 1)) {
     kill 'CONT', $t->{helper_pid};
 }
 
-ok($t->wait_for(sub { command()->status == 200 }), 'C158: all goes on');
+ok($t->wait_for(sub { command()->status == 200 }), 'C157, C158: all goes on');
 is(join(' ', sort $t->worker_pids), join(' ', sort keys %fds),
    'C158: with the same workers');
 ended($t, 'C158', 20);

@@ -199,11 +199,19 @@ is_deeply([ grep { m{^t/.*\.t$} && !m{^t/(?:interop/|console/)?[^/]+\.t$} }
 is_deeply([ grep { m{^t/.*\.t$} && $text{$_} !~ /done_testing|plan/ } @files ],
           [], 'and says when it is done');
 
-# docs/contracts.md: tests name the cases that they hold.
+# docs/contracts.md: tests name the cases that they hold, in what runs: the name of
+# a test or of its function.  A comment promises nothing.
 
-my $tests = join '', @text{ grep { m{^(?:t|html/test)/.*\.(?:t|c|p[lm]|mjs|ts|py)$}
-                                   && $_ ne 't/structure.t' } @files };
-is_deeply([ grep { $tests !~ /(?<![A-Za-z0-9])$_(?!\d)/ } map { sprintf 'C%03d', $_ } 1 .. 162 ], [],
+is(code_of('a.t', "# C001\nok(1, 'C002: x');   # C003\n"), "\nok(1, 'C002: x');\n",
+   'comments of Perl are no code');
+is(code_of('a.c', "/* C001\n * C002 */\nx(\"C003\"); // C004\n"), "\nx(\"C003\");\n",
+   'nor are those of C');
+
+my $tests = join '', map { code_of($_, $text{$_}) }
+    grep { m{^(?:t|html/test)/.*\.(?:t|c|p[lm]|mjs|ts|py)$} && $_ ne 't/structure.t' }
+    @files;
+is_deeply([ grep { $tests !~ /(?<![A-Za-z0-9])$_(?!\d)/i }
+            map { sprintf 'C%03d', $_ } 1 .. 162 ], [],
           'every field case is a test that is named after it');
 
 done_testing;
@@ -234,6 +242,20 @@ sub read_text {
     local $/;
 
     return scalar(<$fh>) // '';
+}
+
+
+# A test without its comments.
+
+sub code_of {
+    my ($path, $text) = @_;
+
+    if ($path =~ /\.(?:c|mjs|ts)$/) {
+        $text =~ s{/\*.*?\*/}{}gs;
+        return $text =~ s{(?:^|[ \t]+)//.*}{}gmr;
+    }
+
+    return $text =~ s{(?:^|[ \t]+)#.*}{}gmr;
 }
 
 

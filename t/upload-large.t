@@ -89,8 +89,8 @@ my ($r, $sha, $grown) = upload(4, $size);
 is($r->status, 200, 4 * $size . ' bytes pass') or diag $r->content;
 
 my ($seen) = $t->up->requests(qr/upload/);
-is($seen->{sha256}, $sha, 'byte for byte');
-cmp_ok($grown, '<', 8 * 1024, 'and the worker did not grow by 8 MiB (KiB)');
+is($seen->{sha256}, $sha, 'C071, C161: byte for byte');
+cmp_ok($grown, '<', 8 * 1024, 'C161: and the worker did not grow by 8 MiB (KiB)');
 
 my $e = $t->record($r, sandbox => 's1');
 is($e->{result}{verdict}, 'allow', 'on record as allowed');

@@ -194,10 +194,25 @@ test_hierarchy(void **state)
     end(t, 6);
     end(t, 5);
 
-    /* C122: twice the same key; C121: two names in opposite order */
+    /* C122: twice the same key */
     ask(t, 7, "w/a w/a", NULL);
     assert_string_equal(events(t), "7");
     end(t, 7);
+
+    assert_empty(t);
+    locks_free(t);
+}
+
+
+static void
+test_c121_opposite_order(void **state)
+{
+    locks_t  *t;
+
+    (void) state;
+
+    t = locks_new(100, 10, -1);
+
     ask(t, 8, "w/a w/b", NULL);
     ask(t, 9, "w/b w/a", NULL);
     ask(t, 10, "r/a w/c", NULL);
@@ -959,6 +974,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_share),
         cmocka_unit_test(test_hierarchy),
+        cmocka_unit_test(test_c121_opposite_order),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_limits),

@@ -246,14 +246,13 @@ static const bad_t  bad[] = {
     { "preamble holds the end", SB_ERROR, sb_lit("--B--" N M("/1") F("1")
       "--B--" N) },
 
-    /* C066 */
-    { "quote swallowed", SB_ERROR, sb_lit(HEAD("Content-Disposition: form-data;"
+    { "C066: quote swallowed", SB_ERROR, sb_lit(HEAD("Content-Disposition: form-data;"
       " name=\"metadata\"; filename=\"folder\\\"")) },
-    { "not closed", SB_ERROR, sb_lit(HEAD("Content-Disposition: form-data; "
+    { "C066: not closed", SB_ERROR, sb_lit(HEAD("Content-Disposition: form-data; "
       "name=\"metadata\"; filename=\"folder")) },
-    { "CR LF in quotes", SB_ERROR, sb_lit(HEAD("Content-Disposition: form-data;"
+    { "C066: CR LF in quotes", SB_ERROR, sb_lit(HEAD("Content-Disposition: form-data;"
       " name=\"metadata\"; filename=\"a" N "b\"")) },
-    { "injected line", SB_AMBIGUOUS, sb_lit(HEAD("Content-Disposition: "
+    { "C066: injected line", SB_AMBIGUOUS, sb_lit(HEAD("Content-Disposition: "
       "form-data; name=\"x\"" N "Content-Disposition: form-data; "
       "name=\"metadata\"; filename=\"m\"")) },
     { "CR in a head", SB_ERROR, sb_lit(HEAD("Content-Disposition: form-data; "

@@ -504,9 +504,9 @@ test_broken_gateway(void **state)
 }
 
 
-/* C105: a file that was removed while it is open. */
+/* A file that was removed while it is open. */
 static void
-test_removed_file(void **state)
+test_c105_removed_file(void **state)
 {
     char  path[512];
 
@@ -583,7 +583,7 @@ main(int argc, char **argv)
         store_case(test_killed_anywhere),
         store_case(test_broken_file),
         store_case(test_broken_gateway),
-        store_case(test_removed_file),
+        store_case(test_c105_removed_file),
         store_case(test_many_sandboxes)
     };
 
