@@ -13,6 +13,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 
 use Digest::SHA;
+use File::Temp;
 use SandboxTest;
 use Test::More;
 
@@ -182,7 +183,72 @@ written($_, 'C103: all is on record') for @boxes;
 is(join(' ', $history->broken), '', 'every file is sound');
 
 $t->stop;
+
+
+# --- retention while its disk is full (C117) -----------------------------------------------------
+
+SKIP: {
+    my $clock = File::Temp->new;
+    chmod 0644, $clock->filename;
+    SandboxTest::write_file($clock->filename, 0);
+    $t = SandboxTest->new(helper_args => [ '--sync', 'full', '--test-clock',
+                                           $clock->filename, '--history-hold', 's1' ])->start;
+    $history = $t->history;
+    %want = ();
+
+    my $dir = "$history->{dir}/full";
+    my $uid = (stat $history->{dir})[4];
+
+    mkdir $dir;
+    skip 'no file system can be mounted here', 1
+        if $> || system "mount -t tmpfs -o size=4m,uid=$uid tmpfs $dir 2>/dev/null";
+
+    $t->sandbox($_) for 'full', 's1';
+    command('full', 'x' x 9000) for 1 .. 30;
+    written('full', 'at first');
+    $t->kill_helper('TERM');
+
+    # all of it in the file, beside which there is room for little
+    my $path = $history->path_of('full');
+    my @owner = (stat $path)[4, 5];
+    system 'sqlite3', $path, 'pragma wal_checkpoint(truncate)';
+    unlink "$path-wal", "$path-shm";
+    chown @owner, $path;
+    my ($free) = qx(df --output=avail -k $dir) =~ /(\d+)\s*\z/;
+    SandboxTest::write_file("$dir/filler", 'x' x (($free - 56) * 1024));
+
+    SandboxTest::write_file($clock->filename, 8 * 86400);
+    $t->start_helper;
+    ok($t->wait_for(sub {
+        $t->log_text('helper.log') =~ /cannot purge the history of full: .*full/
+    }, 12), 'C117: nothing can be deleted while the disk is full');
+    is(purged('full'), 0, 'nothing is');
+    is($history->value('full', 'select count(*) from history_events'), 30,
+       'what is there can be read');
+    command('s1');
+    written('s1', 'C117: others are');
+
+    # the clock moves, and all files are looked at again
+    unlink "$dir/filler";
+    SandboxTest::write_file($clock->filename, 8 * 86400 + 60);
+    ok($t->wait_for(sub { purged('full') }, 20), 'with room again it goes on');
+    is($history->value('full', q{select count(*) from history_events where
+       operation_type = 'command.execute'}), 0, 'to its end');
+    $t->kill_helper('TERM');
+    system 'umount', $dir;
+    $t->start_helper;
+    $t->stop;
+}
+
 done_testing;
+
+
+# Has a purge come to its end?
+
+sub purged {
+    return $history->value($_[0], q{select count(*) from history_events where
+        operation_type = 'gateway.purge' and status = 'succeeded'});
+}
 
 
 # A command, which passes as it is on record in the journal.
