@@ -231,6 +231,17 @@ is($r->status . ' ' . $r->code, '409 GATEWAY_LIMIT_EXCEEDED', 'a full file is fu
 is(-s $file, 4 * 1024 * 1024, 'and stays as it is');
 truncate $file, length $small or die $!;
 
+my $rows = () = $small =~ /^[a-z0-9]/mg;
+open $fh, '>>', $file or die $!;
+print $fh map { "row$_ " . 'a' x 64 . "\n" } $rows + 1 .. 4096;
+close $fh;
+my $size = -s $file;
+$r = make({}, token => $next->{token});
+is($r->status . ' ' . $r->code, '409 GATEWAY_LIMIT_EXCEEDED',
+   'so is one of 4,096 tokens');
+is(-s $file, $size, 'and stays as it is');
+truncate $file, length $small or die $!;
+
 # --- without a file of the helper's ----------------------------------------------
 
 $t->kill_helper;
