@@ -98,6 +98,9 @@ typedef struct {
     ngx_str_t         history_overflow;
     ngx_str_t         history_on_delete;
     ngx_array_t      *history_holds;    /* of ngx_str_t: sandbox ids */
+    ngx_str_t         follow;           /* seconds; empty: the helper's own */
+    ngx_array_t      *helper_options;   /* of ngx_keyval_t: a flag with its
+                                           value, or NULL */
     ngx_str_t         versions_limit;   /* bytes; empty: the helper's own */
     ngx_str_t         versions_fetches; /* at once; empty: the same */
     size_t            queue;            /* bytes kept per worker for the helper */
@@ -735,6 +738,9 @@ char *ngx_http_sandbox_conf_modes(ngx_conf_t *cf,
     ngx_http_sandbox_loc_conf_t *lcf);
 /* Checks the limits of history files. */
 char *ngx_http_sandbox_conf_limits(ngx_conf_t *cf,
+    ngx_http_sandbox_main_conf_t *mcf);
+/* Checks sandbox_helper_option, and makes flags of them. */
+char *ngx_http_sandbox_conf_options(ngx_conf_t *cf,
     ngx_http_sandbox_main_conf_t *mcf);
 /* Refuses what only a helper that we start is told. */
 char *ngx_http_sandbox_conf_unix(ngx_conf_t *cf,

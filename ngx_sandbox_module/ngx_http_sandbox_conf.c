@@ -574,39 +574,6 @@ ngx_http_sandbox_conf_history(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Defaults and contradictions of the http level. */
-
-/* An nginx time, to the whole seconds that the helper takes. */
-static char *
-ngx_http_sandbox_conf_lag(ngx_conf_t *cf, ngx_str_t *lag)
-{
-    u_char     *p;
-    ngx_int_t   sec;
-
-    if (lag->data == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    sec = ngx_parse_time(lag, 1);
-
-    if (sec == NGX_ERROR || sec < 1 || sec > 3600) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sandbox_history_lag must be 1s to 1h");
-        return NGX_CONF_ERROR;
-    }
-
-    p = ngx_pnalloc(cf->pool, NGX_INT_T_LEN + 1);
-    if (p == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    lag->len = (size_t) (ngx_sprintf(p, "%i", sec) - p);
-    lag->data = p;
-
-    return NGX_CONF_OK;
-}
-
-
 /* A size in bytes, as the helper takes it. */
 static char *
 ngx_http_sandbox_conf_bytes(ngx_conf_t *cf, ngx_str_t *size)
@@ -639,6 +606,8 @@ ngx_http_sandbox_conf_bytes(ngx_conf_t *cf, ngx_str_t *size)
 }
 
 
+/* Defaults and contradictions of the http level. */
+
 char *
 ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
 {
@@ -666,9 +635,7 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_sandbox_conf_lag(cf, &mcf->history_lag) != NGX_CONF_OK
-        || ngx_http_sandbox_conf_limits(cf, mcf) != NGX_CONF_OK)
-    {
+    if (ngx_http_sandbox_conf_limits(cf, mcf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -707,6 +674,10 @@ ngx_http_sandbox_conf_main(ngx_conf_t *cf, ngx_http_sandbox_main_conf_t *mcf)
     if (mcf->live_limit == 0 || mcf->live_limit > 65536) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sandbox_live_limit must be 1 to 65536");
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_sandbox_conf_options(cf, mcf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 

@@ -37,7 +37,7 @@
 #define NGX_HTTP_SANDBOX_MANAGER_COMPARE   2000
 #define NGX_HTTP_SANDBOX_MANAGER_IDLE      (60 * 60 * 1000)
 
-#define NGX_HTTP_SANDBOX_MANAGER_ARGS      192
+#define NGX_HTTP_SANDBOX_MANAGER_ARGS      224
 #define NGX_HTTP_SANDBOX_MANAGER_CMDLINE   16384
 
 
@@ -179,6 +179,7 @@ ngx_http_sandbox_manager_arguments(ngx_http_sandbox_manager_t *m)
 {
     ngx_str_t                     *hold;
     ngx_uint_t                     i;
+    ngx_keyval_t                  *option;
     ngx_http_sandbox_main_conf_t  *mcf;
 
     mcf = m->mcf;
@@ -195,6 +196,7 @@ ngx_http_sandbox_manager_arguments(ngx_http_sandbox_manager_t *m)
         { "--lag",           &mcf->history_lag },
         { "--contents",      &mcf->versions_limit },
         { "--fetches",       &mcf->versions_fetches },
+        { "--follow",        &mcf->follow },
         { "--history-ttl",   &mcf->history_ttl },
         { "--history-size",  &mcf->history_size },
         { "--history-total", &mcf->history_total },
@@ -214,6 +216,20 @@ ngx_http_sandbox_manager_arguments(ngx_http_sandbox_manager_t *m)
                != NGX_OK)
         {
             return NGX_ERROR;
+        }
+    }
+
+    if (mcf->helper_options) {
+        option = mcf->helper_options->elts;
+
+        for (i = 0; i < mcf->helper_options->nelts; i++) {
+            if (ngx_http_sandbox_manager_argument(m,
+                                                  (char *) option[i].key.data,
+                                                  &option[i].value)
+                != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
         }
     }
 

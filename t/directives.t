@@ -107,6 +107,14 @@ my %row = (
         bad => [ [ 'NAME x;', qr/must be keep, archive or delete/ ] ] },
     sandbox_history_hold => { exec => '--history-hold', good => 's1', effect => 'retention.t', bad => [
         [ 'NAME a b;', qr/invalid number of arguments/ ] ] },
+    sandbox_follow => { exec => '--follow', good => '0', effect => 'helper-exec.t', bad => [
+        [ 'NAME long;', qr/must be 0 to 365d/ ], [ 'NAME 366d;', qr/must be 0 to 365d/ ] ] },
+    sandbox_helper_option => { exec => '--readers', good => 'readers 300',
+        effect => 'helper-exec.t', bad => [
+        [ 'NAME data /tmp;', qr/"data" must be locks, leases, questions/ ],
+        [ 'NAME readers many;', qr/readers must be 16 to 16384/ ],
+        [ 'NAME inspect-memory 512x;', qr/must be a size of at least 64M/ ],
+        [ 'NAME readers 20; NAME readers 30;', qr/readers is given twice/ ] ] },
     sandbox_queue => { good => '2m', effect => 'abort.t', bad => [
         [ 'NAME 512k;', qr/at least 1m/ ], [ 'NAME x;', qr/invalid value/ ] ] },
     sandbox_spool_limit => { good => '2m', effect => 'spool.t', bad => [
@@ -269,6 +277,48 @@ my @exec = grep { $row{$_}{exec} } sort keys %row;
                     http => join "\n", map { "$_ $row{$_}{good};" }
                                        grep { $row{$_}{good} } @exec);
 ok($ok, "with exec: @exec") or diag($out);
+
+# what of sandbox_helper_option nginx takes, and the helper
+
+my %bounds = (
+    locks => [ 1, 16777216 ], leases => [ 1, 16777216 ], questions => [ 1, 65536 ],
+    'question-threads' => [ 1, 64 ], live => [ 1, 65536 ], readers => [ 16, 16384 ],
+    inspections => [ 1, 64 ], 'inspect-seconds' => [ 1, 3600 ],
+    'inspect-memory' => [ 67108864, 1 << 60 ],
+);
+
+sub takes {
+    my ($name, $n) = @_;
+
+    my $pid = fork // die "fork: $!\n";
+
+    if (!$pid) {
+        open STDOUT, '>', '/dev/null';
+        open STDERR, '>', '/dev/null';
+        exec "$SandboxProcess::BUILD/sandbox-helper", "--$name", $n, '--version';
+    }
+
+    waitpid $pid, 0;
+
+    return $? == 0;
+}
+
+for my $end (0, 1) {
+    ($ok, $out) = check(conf => $exec, http => join "\n", map {
+        "sandbox_helper_option $_ $bounds{$_}[$end];" } sort keys %bounds);
+    ok($ok, 'options of a helper, ' . ('least', 'most')[$end]) or diag($out);
+
+    for my $name (sort keys %bounds) {
+        my $n = $bounds{$name}[$end];
+        my $beyond = $end ? $n + 1 : $n - 1;
+        ok(takes($name, $n), "the helper takes $name $n");
+        ok(!takes($name, $beyond), "but not $beyond");
+        ($ok, $out) = check(conf => $exec,
+                            http => "sandbox_helper_option $name $beyond;");
+        ok(!$ok && $out =~ /sandbox_helper_option $name must be/,
+           'nor does nginx') or diag($out);
+    }
+}
 
 for my $name (@exec) {
     ($ok, $out) = check(http => "$name " . ($row{$name}{good} // '/tmp') . ';');

@@ -54,12 +54,22 @@ is(helper_is_there($t, 'after a reload'), $second, 'it is still the same one');
 # A reload with other words for it goes on with another one.
 
 $more = 'sandbox_history_sync full; sandbox_history_lag 90s;'
-        . ' sandbox_versions_limit 3m; sandbox_versions_fetches 5;';
+        . ' sandbox_versions_limit 3m; sandbox_versions_fetches 5;'
+        . ' sandbox_follow 2m; sandbox_live_limit 5000;'
+        . ' sandbox_helper_option readers 40;'
+        . ' sandbox_helper_option inspect-memory 100m;';
 SandboxTest::write_file($t->dir . '/conf/nginx.conf', $t->conf_text);
 $t->reload;
 my $third = helper_is_there($t, 'other arguments: another helper', $second);
 like(cmdline($third), qr/\0--sync\0full\0--lag\x{0}90\0--contents\x{0}3145728
-                      \0--fetches\x{0}5\0/x, 'which has been told');
+                      \0--fetches\x{0}5\0--follow\x{0}120\0/x,
+     'which has been told');
+like(cmdline($third), qr/\0--readers\x{0}40\0--inspect-memory\x{0}104857600
+                      \0--live\x{0}5000\0/x,
+     'options, and of as many live streams as a worker may have');
+ok($t->wait_for(sub { $t->get('/console/api/v1/metrics')->content
+                      =~ /^sandbox_gateway_live_streams_limit 5000$/m }, 8),
+   'which it keeps to');
 recorded('and keeps records');
 
 # The manager dies: the helper is not its to end, nor started twice.

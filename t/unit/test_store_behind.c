@@ -693,7 +693,7 @@ test_stop_with_backlog(void **state)
 }
 
 
-/* Records that are older than the bound allows are applied in a hurry. */
+/* Records that are older than the bound (sandbox_history_lag) are applied in a hurry. */
 static void
 test_lag_bound(void **state)
 {
