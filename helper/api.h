@@ -91,6 +91,7 @@ ask_rc_e ask_box_output(ask_question_t *q);
 ask_rc_e ask_sandboxes(ask_question_t *q);
 ask_rc_e ask_overview(ask_question_t *q);
 ask_rc_e ask_recording(ask_question_t *q);
+ask_rc_e ask_box_recording(ask_question_t *q);
 ask_rc_e ask_verify(ask_question_t *q);
 /* ask_files.c */
 ask_rc_e ask_diff(ask_question_t *q);

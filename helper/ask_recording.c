@@ -1,11 +1,12 @@
-/* GET sandboxes/{id}/operations/{op}/recording: asciicast of an operation. */
+/* GET [sandboxes/{id}/]operations/{op}/recording: asciicast of an operation. */
 
 #include "ask_answer.h"
 #include "ask_args.h"
-#include "ask_boxes.h"
+#include "ask_find.h"
 #include "cast.h"
 #include "log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 
@@ -14,9 +15,6 @@
 typedef struct {
     bool        begun;
     bool        over;           /* all of it is in `out` */
-    char        dir[STORE_DIR_LEN];
-    char        id[256];
-    api_wait_t  wait;
     cast_t      cast;
     sb_buf_t    out;
     size_t      sent;
@@ -24,9 +22,9 @@ typedef struct {
 
 
 static void
-recording_release(void *state)
+recording_free(void *own)
 {
-    recording_t  *r = state;
+    recording_t  *r = own;
 
     cast_free(&r->cast);
     sb_buf_free(&r->out);
@@ -34,51 +32,67 @@ recording_release(void *state)
 }
 
 
-/* Reads the query; false after *rc is what the handler returns. */
-static bool
-recording_query(ask_question_t *q, recording_t *r, ask_rc_e *rc)
+static recording_t *
+recording_of(ask_find_t *s)
 {
-    int         word;
-    bool        ok;
-    unsigned    i;
-    int64_t     n;
-    ask_args_t  args;
+    recording_t  *r;
+
+    r = s->own;
+
+    if (r == NULL) {
+        s->own = r = calloc(1, sizeof(recording_t));
+        s->free_own = recording_free;
+    }
+
+    if (r && r->cast.version == 0) {
+        r->cast.version = 2;
+        r->out.max = RECORDING_TEXT;
+    }
+
+    return r;
+}
+
+
+static bool
+recording_param(ask_find_t *s, const ask_param_t *p)
+{
+    int           word;
+    int64_t       n;
+    recording_t  *r;
 
     static const char *const  versions[] = { "2", "3", NULL };
 
-    memset(&args, 0, sizeof(args));
-    r->cast.version = 2;
-    ok = ask_args_read(&args, q->query);
+    r = recording_of(s);
 
-    for (i = 0; ok && i < args.n; i++) {
+    if (r == NULL) {
+        (void) snprintf(s->args.why, sizeof(s->args.why),
+                        "There is no memory.");
+        return false;
+    }
 
-        if (strcmp(args.p[i].name, "version") == 0) {
-            word = ask_args_word(&args, &args.p[i], versions);
-            ok = word >= 0;
-            r->cast.version = word + 2;
+    if (strcmp(p->name, "version") == 0) {
+        word = ask_args_word(&s->args, p, versions);
+        r->cast.version = word + 2;
+        return word >= 0;
+    }
 
-        } else if (strcmp(args.p[i].name, "idle_limit") == 0) {
-            ok = ask_args_int(&args, &args.p[i], &n, 1, 86400);
-            r->cast.idle_us = ok ? n * 1000000 : 0;
+    if (strcmp(p->name, "idle_limit") == 0) {
 
-        } else {
-            ok = ask_args_unknown(&args, &args.p[i]);
+        if (!ask_args_int(&s->args, p, &n, 1, 86400)) {
+            return false;
         }
+
+        r->cast.idle_us = n * 1000000;
+        return true;
     }
 
-    if (!ok) {
-        *rc = ask_args_refuse(q, &args);
-    }
-
-    ask_args_free(&args);
-
-    return ok;
+    return ask_args_unknown(&s->args, p);
 }
 
 
 /* The next page; false after *rc is what the handler returns. */
 static bool
-recording_page(ask_question_t *q, recording_t *r, ask_rc_e *rc)
+recording_page(ask_question_t *q, ask_find_t *s, recording_t *r, ask_rc_e *rc)
 {
     int               n;
     bool              found, ok;
@@ -91,11 +105,10 @@ recording_page(ask_question_t *q, recording_t *r, ask_rc_e *rc)
     found = true;
     n = 1;
 
-    taken = api->readers ? reader_take(api->readers, r->dir, &reader, &err)
-                         : READER_MISSING;
+    taken = reader_take_of(api->readers, s->dir, s->id, NULL, &reader, &err);
 
     if (taken == READER_OK) {
-        ok = r->begun || cast_begin(&r->cast, reader->db, r->id, &r->out,
+        ok = r->begun || cast_begin(&r->cast, reader->db, s->id, &r->out,
                                     &found, &err);
 
         if (ok && found) {
@@ -111,7 +124,7 @@ recording_page(ask_question_t *q, recording_t *r, ask_rc_e *rc)
     }
 
     if (!ok) {
-        log_minutely(LOG_ERROR, "a recording of %s cannot be read: %s", r->dir,
+        log_minutely(LOG_ERROR, "a recording of %s cannot be read: %s", s->dir,
                      err.message);
         *rc = r->begun ? ASK_FAILED : ask_unreadable(q, &err);
         return false;
@@ -133,39 +146,24 @@ recording_page(ask_question_t *q, recording_t *r, ask_rc_e *rc)
 }
 
 
-ask_rc_e
-ask_recording(ask_question_t *q)
+static ask_rc_e
+recording_answer(ask_question_t *q, bool of_one)
 {
     size_t        n;
     ask_rc_e      rc;
+    ask_find_t   *s;
     recording_t  *r;
 
-    r = q->state;
+    s = ask_op_find(q, of_one, recording_param);
 
-    if (r == NULL) {
-        r = calloc(1, sizeof(recording_t));
-        if (r == NULL) {
-            return ASK_FAILED;
-        }
-
-        q->state = r;
-        q->release = recording_release;
-        r->out.max = RECORDING_TEXT;
-
-        if (!recording_query(q, r, &rc)) {
-            return rc;
-        }
-
-        if (q->args[1].len >= sizeof(r->id)) {
-            return ask_no_operation(q);
-        }
-
-        ask_box_dir(r->dir, q->args[0]);
-        memcpy(r->id, q->args[1].data, q->args[1].len);
+    if (s == NULL || s->answered) {
+        return s ? s->rc : ASK_FAILED;
     }
 
-    if (!r->begun && !api_wait(q, &r->wait)) {
-        return ASK_AGAIN;
+    r = recording_of(s);
+
+    if (r == NULL) {
+        return ASK_FAILED;
     }
 
     for ( ;; ) {
@@ -192,8 +190,22 @@ ask_recording(ask_question_t *q)
         r->out.len = 0;
         r->sent = 0;
 
-        if (!recording_page(q, r, &rc)) {
+        if (!recording_page(q, s, r, &rc)) {
             return rc;
         }
     }
+}
+
+
+ask_rc_e
+ask_recording(ask_question_t *q)
+{
+    return recording_answer(q, false);
+}
+
+
+ask_rc_e
+ask_box_recording(ask_question_t *q)
+{
+    return recording_answer(q, true);
 }
