@@ -168,6 +168,7 @@ is($e->{result}{exit_code}, 3, 'which is 3');
 is(output($e), $term->{live}, 'its output is what the client got');
 is_deeply([ of(r => @events) ], [ [ '100x30' ] ], 'the size');
 is_deeply([ of(x => @events) ], [ [ '3' ] ], 'the exit');
+is_deeply([ of(s => @events) ], [ [ 'SIGINT' ] ], 'the signal');
 is($t->history->value($id, "select mode from gateway_terminals where event_id = '$e->{event_id}'"),
    'pty', 'a terminal, not pipes');
 cmp_ok($e->{result}{input_hidden_bytes}, '>=', 2 * 20, 'what was not echoed is counted');
@@ -224,9 +225,13 @@ for my $v (2, 3) {
     $r = $t->get("/console/api/v1/sandboxes/$id/operations/$e->{event_id}/recording?version=$v");
     is($r->status, 200, "version $v by the API");
     is($r->{body}, $v == 2 ? $v2 : $v3, 'the same');
+    $r = $t->get("/console/api/v1/operations/$e->{event_id}/recording?version=$v");
+    is($r->status, 200, 'also without its sandbox');
+    is($r->{body}, $v == 2 ? $v2 : $v3, 'the same');
 }
 
-is($t->get("/console/api/v1/sandboxes/$id/operations/nope/recording")->status, 404, 'no such');
+is($t->get("/console/api/v1/$_/nope/recording")->status, 404, 'no such')
+    for 'operations', "sandboxes/$id/operations";
 is($t->get("/console/api/v1/sandboxes/$id/operations/$e->{event_id}/recording?version=4")->status,
    400, 'no such version');
 is($t->get("/console/api/v1/sandboxes/$id/operations/$e->{event_id}/recording",
@@ -381,6 +386,41 @@ $e = $broken->record;
 like(output($e), qr/go on/, 'its output is on record');
 
 $t->stop;
+
+# --- C051: a replay that begins behind what we have ------------------------------------------
+
+{
+    my $f = SandboxTest->new->start;
+    my ($execd, $ws) = '/v1/sandboxes/f1/proxy/44772';
+    $f->sandbox('f1');
+
+    my $open = sub {
+        my ($frame, $until) = @_;
+        $f->up->script("GET $execd/pty/p1/ws?since=0", [ 'ws_accept' ],
+                       [ frame => 2, $frame ], [ ws_recv => 1 ],
+                       [ frame => 8, pack 'n', 1000 ]);
+        $ws = $f->websocket("$execd/pty/p1/ws?since=0");
+        $ws->recv_until(sub { $_[0]{payload} eq $frame });
+        $ws->close_frame(1000);
+        $ws->recv_until(sub { $_[0]{op} == 8 });
+        $ws->close;
+        return $f->record($ws->response);
+    };
+
+    $open->("\x01before");
+    my $late = $open->("\x03" . pack('Q>', 100) . 'behind');
+    my @row = map { @{ $json->decode($_->{events}) } } $f->history->query('f1',
+        "select events from gateway_terminal where event_id = '$late->{event_id}' order by n");
+
+    is_deeply([ of(h => @row) ], [ [ 6, 100 ] ], 'C051: what nobody saw is a hole on record');
+    is_deeply([ of(p => @row) ], [ [ 100, 6, 6 ] ], 'C051: what is behind it is new');
+    is($f->history->output($late->{event_id}, 'stdout', 'f1'), 'behind', 'C051: and kept');
+    my @lines = map { $json->decode($_) } split /\n/,
+        $f->get("/console/api/v1/operations/$late->{event_id}/recording")->{body};
+    is_deeply([ map { "$_->[1] $_->[2]" } @lines[1 .. $#lines] ],
+              [ 'm not recorded: 94 bytes', 'o behind' ], 'C051: its recording says so');
+    $f->stop;
+}
 
 # the chain covers what terminals showed, too
 {
