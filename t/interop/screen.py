@@ -14,14 +14,23 @@ class Screen(pyte.Screen):
             super().select_graphic_rendition(*attrs)
 
 
+def resize(screen, size):
+    cols, rows = size.split("x")
+    screen.resize(int(rows), int(cols))
+
+
 def main():
+    """screen.py cast FILE | raw FILE [OFFSET:COLSxROWS ...]"""
     how, path = sys.argv[1:3]
-    cols, rows = int(sys.argv[3]), int(sys.argv[4])
-    screen = Screen(cols, rows)
+    screen = Screen(80, 24)
 
     if how == "raw":
         stream = pyte.ByteStream(screen)
         with open(path, "rb") as f:
+            for size in sys.argv[3:]:
+                offset, cols_rows = size.split(":")
+                stream.feed(f.read(int(offset) - f.tell()))
+                resize(screen, cols_rows)
             stream.feed(f.read())
     else:
         stream = pyte.Stream(screen)
@@ -31,6 +40,8 @@ def main():
                 event = json.loads(line)
                 if event[1] == "o":
                     stream.feed(event[2])
+                elif event[1] == "r":
+                    resize(screen, event[2])
 
     colours = [
         (y, x, cell.fg, cell.bg, cell.bold)
