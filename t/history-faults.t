@@ -2,10 +2,11 @@
 
 # A scripted run of 30 operations, flushed before each answer, while the disk or
 # the memory of the helper fails: every write and every flush once and for good,
-# a power cut behind every write, an allocation here and there.  What is left
+# a power cut behind every write, an allocation here and there, or all from then
+# on.  What is left
 # opens, agrees with its chain, and has every operation that was acknowledged.
 #
-# Every so many of them; with T_FAULTS=all, as in make soak, it is every single
+# Every so many of them, in about 20 s; with T_FAULTS=all, as in make soak, it is every single
 # one and 3,000 allocations, which takes minutes.
 
 use strict;
@@ -277,11 +278,14 @@ for my $m (@modes) {
            sum(acked => @r) . ' acknowledged, some met');
 }
 
-# Allocations: one fails, or all of a while.
+# Allocations: one fails, or all of a while, or all from then on.
 
+my $for_good = 1 << 40;
 my @r = runs(map { my $pass = int rand 2000;
-                   [ "allocations behind $pass", alloc => [ $pass, $_ % 3 ? 75 : 1 ] ] }
-             1 .. ($all ? 180 : 4 * $scale));
+                   my $n = (1, 75, $for_good)[$_ % 3];
+                   [ 'allocations behind ' . $pass . ($n == $for_good ? ', for good' : ''),
+                     alloc => [ $pass, $n ] ] }
+             1 .. ($all ? 180 : 6 * $scale));
 
 is(scalar(grep { !$_->{ok} } @r), 0, sum(allocs => @r) . ' allocations');
 cmp_ok(sum(allocs => @r), '>', $all ? 3000 : 0, 'have failed');
