@@ -3,11 +3,11 @@
 # A scripted run of 30 operations, flushed before each answer, while the disk or
 # the memory of the helper fails: every write and every flush once and for good,
 # a power cut behind every write, an allocation here and there, or all from then
-# on.  What is left
-# opens, agrees with its chain, and has every operation that was acknowledged.
+# on.  What is left opens, agrees with its chain, and has every operation that was
+# acknowledged.
 #
-# Every so many of them, in about 20 s; with T_FAULTS=all, as in make soak, it is every single
-# one and 3,000 allocations, which takes minutes.
+# Every so many of them, in about 20 s; with T_FAULTS=all, as in make soak, it is
+# every single one and 3,000 allocations, which takes minutes.
 
 use strict;
 use warnings;
