@@ -57,6 +57,7 @@ struct ask_question_s {
     sb_str_t         identity;
     sb_str_t         sandbox;
     sb_str_t         event_id;      /* Last-Event-ID */
+    sb_str_t         lease;         /* X-Sandbox-Lease */
     sb_role_e        role;
     uid_t            peer;          /* user of the worker that asks */
     sb_str_t         args[ASK_ARGS];

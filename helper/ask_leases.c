@@ -152,11 +152,10 @@ ask_lease_read(ask_question_t *q, ask_lease_t *l)
 
     l->lease.keys = l->keys;
     l->lease.sandbox = q->args[0];
+    l->lease.actor_type = q->actor_type;
+    l->lease.actor = q->actor_id;
+    l->lease.identity = q->identity;
     l->lease.owner = sb_jv_str(root, "owner");
-
-    if (l->lease.owner.len == 0) {
-        l->lease.owner = q->actor_id;
-    }
 
     why = ask_lease_keys(l, sb_jv_get(root, "keys"));
 
@@ -186,7 +185,8 @@ ask_lease_journal(ask_question_t *q, const locks_lease_t *l)
         return true;        /* mode none */
     }
 
-    size = 2048 + l->sandbox.len + l->owner.len;
+    size = 2048 + l->sandbox.len + l->owner.len + l->actor_type.len
+           + l->actor.len + l->identity.len;
 
     for (i = 0; i < l->nkeys; i++) {
         size += l->keys[i].path.len + 16;
@@ -261,6 +261,12 @@ ask_lease_late(ask_question_t *q, ask_lease_t *l)
     sb_out_text(&out, "{");
     sb_out_key(&out, "actor");
     sb_out_str(&out, sb_str(e.actor, strlen(e.actor)));
+
+    if (e.owner[0]) {
+        sb_out_key(&out, "owner");
+        sb_out_str(&out, sb_str(e.owner, strlen(e.owner)));
+    }
+
     sb_out_key(&out, "id");
     sb_out_str(&out, sb_str(e.holder, strlen(e.holder)));
     sb_out_text(&out, "}");
@@ -359,12 +365,46 @@ ask_lease_none(ask_question_t *q)
 }
 
 
+/* Is it the lease of who asks?  ASK_AGAIN: it is, or an admin asks. */
+static ask_rc_e
+ask_lease_own(ask_question_t *q, uint8_t id[16])
+{
+    api_t          *api = q->context;
+    locks_asker_t   by;
+
+    by.token = q->lease;
+    by.actor_type = q->actor_type;
+    by.actor = q->actor_id;
+    by.identity = q->identity;
+    by.admin = q->role == SB_ROLE_ADMIN;
+
+    if (sb_uuid_parse(id, q->args[1]) != SB_OK) {
+        return ask_lease_none(q);
+    }
+
+    switch (locks_lease_may(api->locks, id, q->args[0], &by)) {
+
+    case SB_OK:
+        return ASK_AGAIN;
+
+    case SB_DECLINED:
+        return ask_lease_none(q);
+
+    default:
+        return ask_refuse(q, 403, "GATEWAY_FORBIDDEN", "Another actor holds "
+                          "this lease: send its token in X-Sandbox-Lease, or "
+                          "let an admin break it.");
+    }
+}
+
+
 ask_rc_e
 ask_lease_renew(ask_question_t *q)
 {
     bool            ok;
     api_t          *api;
     int64_t         ttl_ms;
+    ask_rc_e        answer;
     sb_jdoc_t      *doc;
     locks_lease_t   l;
 
@@ -382,9 +422,14 @@ ask_lease_renew(ask_question_t *q)
                              "3600000.");
     }
 
-    if (sb_uuid_parse(l.id, q->args[1]) != SB_OK
-        || !locks_lease_renew(api->locks, l.id, q->args[0],
-                              (uint64_t) ttl_ms * 1000, sb_mono_us(), &l))
+    answer = ask_lease_own(q, l.id);
+
+    if (answer != ASK_AGAIN) {
+        return answer;
+    }
+
+    if (!locks_lease_renew(api->locks, l.id, q->args[0],
+                           (uint64_t) ttl_ms * 1000, sb_mono_us(), &l))
     {
         return ask_lease_none(q);
     }
@@ -403,14 +448,19 @@ ask_rc_e
 ask_lease_end(ask_question_t *q)
 {
     api_t          *api;
+    ask_rc_e        answer;
     locks_lease_t   l;
 
     api = q->context;
     memset(&l, 0, sizeof(l));
 
-    if (sb_uuid_parse(l.id, q->args[1]) != SB_OK
-        || !locks_lease_end(api->locks, l.id, q->args[0]))
-    {
+    answer = ask_lease_own(q, l.id);
+
+    if (answer != ASK_AGAIN) {
+        return answer;
+    }
+
+    if (!locks_lease_end(api->locks, l.id, q->args[0])) {
         return ask_lease_none(q);
     }
 

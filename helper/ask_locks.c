@@ -49,6 +49,8 @@ ask_locks_row(void *data, const locks_row_t *r)
     sb_out_text(&a->out, r->detached ? "true" : "false");
 
     if (r->lease) {
+        sb_out_key(&a->out, "owner");
+        sb_out_str(&a->out, sb_str(r->owner, strlen(r->owner)));
         sb_out_key(&a->out, "fence");
         sb_out_int(&a->out, (int64_t) r->fence);
         sb_out_key(&a->out, "expires_at");

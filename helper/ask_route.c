@@ -196,6 +196,10 @@ ask_fields(ask_int_t *i, sb_str_t fields)
             q->event_id = v;
             break;
 
+        case SB_T_LOCK_LEASE:
+            q->lease = v;
+            break;
+
         case SB_T_COUNT:
             i->window = (size_t) sb_value_u64(v, 0);
             break;

@@ -17,15 +17,19 @@ static void
 live_lock_holder(sb_out_t *out, sb_str_t id, sb_str_t rest)
 {
     uint16_t  tag;
-    sb_str_t  v, actor, key;
+    sb_str_t  v, actor, owner, key;
 
     actor = sb_str(NULL, 0);
+    owner = sb_str(NULL, 0);
     key = sb_str(NULL, 0);
 
     while (sb_field_next(&rest, &tag, &v)) {
 
         if (tag == SB_T_ACTOR_ID) {
             actor = v;
+
+        } else if (tag == SB_T_OWNER) {
+            owner = v;
 
         } else if (tag == SB_T_LOCK_READ || tag == SB_T_LOCK_WRITE) {
             key = v;
@@ -35,6 +39,11 @@ live_lock_holder(sb_out_t *out, sb_str_t id, sb_str_t rest)
     sb_out_text(out, "{");
     sb_out_member(out, "id", id);
     sb_out_member(out, "actor", actor);
+
+    if (owner.data) {
+        sb_out_member(out, "owner", owner);
+    }
+
     sb_out_member(out, "key", key);
     sb_out_text(out, "}");
 }
@@ -48,7 +57,7 @@ live_lock_write(const sb_frame_t *f, sb_out_t *out,
     bool      first;
     uint16_t  tag;
     uint64_t  fence, expires_us;
-    sb_str_t  fields, v, holder, rest, phase, sandbox, reason;
+    sb_str_t  fields, v, holder, rest, phase, sandbox, reason, owner;
 
     memset(facts, 0, sizeof(history_filter_facts_t));
     facts->duration_ms = -1;
@@ -59,6 +68,7 @@ live_lock_write(const sb_frame_t *f, sb_out_t *out,
     phase = sb_str("", 0);
     sandbox = sb_str("", 0);
     reason = sb_str(NULL, 0);
+    owner = sb_str("", 0);
     holder = sb_str(NULL, 0);
     rest = sb_str(NULL, 0);
     fence = 0;
@@ -94,6 +104,10 @@ live_lock_write(const sb_frame_t *f, sb_out_t *out,
 
         case SB_T_ACTOR_ID:
             facts->actor = v;
+            break;
+
+        case SB_T_OWNER:
+            owner = v;
             break;
 
         case SB_T_FENCE:
@@ -144,6 +158,7 @@ live_lock_write(const sb_frame_t *f, sb_out_t *out,
     }
 
     if (fence) {
+        sb_out_member(out, "owner", owner);
         live_lock_number(out, "fence", fence);
         sb_time_text(at, expires_us);
         sb_out_member(out, "expires_at",

@@ -79,6 +79,7 @@ locks_event(locks_req_t *r, sb_lock_code_e code, locks_event_t *e)
     e->key[0] = '\0';
     e->holder[0] = '\0';
     e->actor[0] = '\0';
+    e->owner[0] = '\0';
 
     if (code != SB_LOCK_LATE) {
         return;
@@ -96,6 +97,10 @@ locks_event(locks_req_t *r, sb_lock_code_e code, locks_event_t *e)
         locks_path(e->key, sizeof(e->key), key->node);
         sb_uuid_text(e->holder, b->id);
         memcpy(e->actor, b->actor, sizeof(b->actor));
+
+        if (b->who) {
+            memcpy(e->owner, b->who->owner, sizeof(b->who->owner));
+        }
     }
 }
 
@@ -467,6 +472,7 @@ locks_req_end(locks_t *t, locks_req_t *r, uint64_t now_us)
     }
 
     locks_unplace(t, r);
+    free(r->who);
     free(r);
 
     if (class < SB_LIMITS) {
@@ -479,10 +485,22 @@ locks_req_end(locks_t *t, locks_req_t *r, uint64_t now_us)
 
 
 static void
-locks_free_req(void *entry, void *data)
+locks_free_entry(void *entry, void *data)
 {
     (void) data;
     free(entry);
+}
+
+
+static void
+locks_free_request(void *entry, void *data)
+{
+    locks_req_t  *r = entry;
+
+    (void) data;
+
+    free(r->who);
+    free(r);
 }
 
 
@@ -521,9 +539,9 @@ locks_free(locks_t *t)
         free(n);
     }
 
-    table_each(&t->reqs, locks_free_req, NULL);
-    table_each(&t->nodes, locks_free_req, NULL);
-    table_each(&t->boxes, locks_free_req, NULL);
+    table_each(&t->reqs, locks_free_request, NULL);
+    table_each(&t->nodes, locks_free_entry, NULL);
+    table_each(&t->boxes, locks_free_entry, NULL);
     table_each(&t->insts, locks_free_inst, NULL);
     table_free(&t->reqs);
     table_free(&t->nodes);

@@ -60,6 +60,7 @@ typedef struct {
     bool          write;                /* the key waited for, and its holder */
     char          holder[40];           /* operation or lease id */
     char          actor[LOCKS_TEXT];
+    char          owner[LOCKS_TEXT];    /* of a lease, else empty */
     char          key[SB_LOCK_PATH + 1];
 } locks_event_t;
 
@@ -115,7 +116,10 @@ typedef struct {
     uint64_t  fence;            /* grows, over restarts too */
     uint64_t  expires_us;       /* Unix; 0: it is not granted yet */
     sb_str_t  sandbox;
-    sb_str_t  owner;
+    sb_str_t  actor_type;       /* who took it, as the gateway knows */
+    sb_str_t  actor;
+    sb_str_t  identity;         /* ... and by what */
+    sb_str_t  owner;            /* free text */
     const sb_lock_key_t  *keys;
     size_t    nkeys;
 } locks_lease_t;
@@ -130,6 +134,21 @@ sb_rc_t locks_lease_new(locks_t *t, locks_lease_t *l, char token[LOCKS_TOKEN],
 /* When does it expire?  0: it still waits; SB_DECLINED: there is none. */
 sb_rc_t locks_lease_state(locks_t *t, const uint8_t id[16],
     uint64_t *expires_us);
+/*
+ * May it be renewed or ended by whom `by` describes: who has its token, or took
+ * it (the same actor; without one, the same credential), or is an admin?
+ * SB_DECLINED: there is no such lease of that sandbox; SB_ERROR: no.
+ */
+typedef struct {
+    sb_str_t  token;            /* empty: none */
+    sb_str_t  actor_type;
+    sb_str_t  actor;
+    sb_str_t  identity;
+    bool      admin;
+} locks_asker_t;
+
+sb_rc_t locks_lease_may(locks_t *t, const uint8_t id[16], sb_str_t sandbox,
+    const locks_asker_t *by);
 /* What is in its way, as of an operation that is refused; and ends it. */
 void locks_lease_refuse(locks_t *t, const uint8_t id[16], locks_event_t *e);
 /* Holds it for ttl_us from now on; fills expires_us and fence.  False: no
@@ -162,7 +181,8 @@ typedef struct {
     bool           detached;
     const char    *state;           /* "held", "waiting", "queued" */
     const char    *type;            /* of the operation; of a lease "lease" */
-    const char    *actor;           /* or owner */
+    const char    *actor;
+    const char    *owner;           /* of a lease; else NULL */
     uint64_t       since_us;        /* how long ago it asked */
     uint64_t       waited_us;
     uint64_t       expires_us;      /* Unix; 0: none */

@@ -47,6 +47,13 @@ typedef enum {
     LOCKS_R_WAITING, LOCKS_R_SLOT, LOCKS_R_HELD
 } locks_state_e;
 
+/* Who took a lease, besides `actor`. */
+typedef struct {
+    char            type[32];
+    char            identity[LOCKS_TEXT];
+    char            owner[LOCKS_TEXT];
+} locks_who_t;
+
 struct locks_req_s {
     table_node_t    node;           /* key: id */
     uint8_t         id[16];
@@ -84,6 +91,7 @@ struct locks_req_s {
     uint64_t        fence;
     uint64_t        expires_us;     /* Unix */
     uint64_t        ttl_us;
+    locks_who_t    *who;
 
     bool            told;           /* live streams know of it */
     bool            ended;          /* and of its end */

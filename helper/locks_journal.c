@@ -20,8 +20,20 @@ locks_lease_frame(const locks_lease_t *l, void *mem, size_t size)
     sb_frame_put_u64(&w, SB_T_FENCE, l->fence);
     sb_frame_put_u64(&w, SB_T_EXPIRES, l->expires_us);
 
+    if (l->actor_type.len) {
+        sb_frame_put(&w, SB_T_ACTOR_TYPE, l->actor_type);
+    }
+
+    if (l->actor.len) {
+        sb_frame_put(&w, SB_T_ACTOR_ID, l->actor);
+    }
+
+    if (l->identity.len) {
+        sb_frame_put(&w, SB_T_IDENTITY, l->identity);
+    }
+
     if (l->owner.len) {
-        sb_frame_put(&w, SB_T_ACTOR_ID, l->owner);
+        sb_frame_put(&w, SB_T_OWNER, l->owner);
     }
 
     for (i = 0; i < l->nkeys; i++) {
@@ -47,7 +59,7 @@ locks_kept_restore(locks_t *t, const locks_lease_t *l, sb_str_t type)
 
         if (r) {
             locks_copy(r->type, sizeof(r->type), type);
-            locks_copy(r->actor, sizeof(r->actor), l->owner);
+            locks_copy(r->actor, sizeof(r->actor), l->actor);
             r->since_us = sb_mono_us();
             r->state = LOCKS_R_HELD;
             r->declared = true;
@@ -125,7 +137,19 @@ locks_note(locks_t *t, const sb_frame_t *f)
             l.sandbox = v;
             break;
 
+        case SB_T_ACTOR_TYPE:
+            l.actor_type = v;
+            break;
+
         case SB_T_ACTOR_ID:
+            l.actor = v;
+            break;
+
+        case SB_T_IDENTITY:
+            l.identity = v;
+            break;
+
+        case SB_T_OWNER:
             l.owner = v;
             break;
 
@@ -190,7 +214,10 @@ locks_lease_of(const locks_req_t *r, locks_lease_t *l,
     l->fence = r->fence;
     l->expires_us = r->expires_us;
     l->sandbox = sb_str(r->box->name, r->box->len);
-    l->owner = sb_str(r->actor, strlen(r->actor));
+    l->actor = sb_str(r->actor, strlen(r->actor));
+    l->actor_type = sb_str(r->who->type, strlen(r->who->type));
+    l->identity = sb_str(r->who->identity, strlen(r->who->identity));
+    l->owner = sb_str(r->who->owner, strlen(r->who->owner));
     l->keys = keys;
     l->nkeys = r->nkeys;
     paths->len = 0;

@@ -16,16 +16,29 @@ locks_lease_add(locks_t *t, const locks_lease_t *l, locks_req_t **req)
 {
     sb_rc_t       rc;
     locks_req_t  *r;
+    locks_who_t  *who;
 
     if (t->nleases >= t->max_leases) {
         return SB_LIMIT;
     }
 
+    who = malloc(sizeof(locks_who_t));
+
+    if (who == NULL) {
+        return SB_NOMEM;
+    }
+
     r = locks_req_new(t, l->id, l->sandbox, l->keys, l->nkeys, &rc);
 
     if (r == NULL) {
+        free(who);
         return rc;
     }
+
+    r->who = who;
+    locks_copy(who->type, sizeof(who->type), l->actor_type);
+    locks_copy(who->identity, sizeof(who->identity), l->identity);
+    locks_copy(who->owner, sizeof(who->owner), l->owner);
 
     memcpy(r->hash, l->hash, 32);
 
@@ -41,7 +54,7 @@ locks_lease_add(locks_t *t, const locks_lease_t *l, locks_req_t **req)
     r->lease = true;
     r->fence = l->fence;
     locks_copy(r->type, sizeof(r->type), sb_lit("lease"));
-    locks_copy(r->actor, sizeof(r->actor), l->owner);
+    locks_copy(r->actor, sizeof(r->actor), l->actor);
     *req = r;
 
     return SB_OK;
@@ -178,6 +191,65 @@ locks_lease_state(locks_t *t, const uint8_t id[16], uint64_t *expires_us)
 }
 
 
+/* As they are kept, cut alike. */
+static bool
+locks_who_is(const char *known, size_t size, sb_str_t text)
+{
+    char  mem[LOCKS_TEXT];
+
+    locks_copy(mem, size, text);
+
+    return strcmp(known, mem) == 0;
+}
+
+
+static bool
+locks_lease_owned(const locks_req_t *r, const locks_asker_t *by)
+{
+    uint8_t  hash[32];
+
+    if (by->token.len) {
+        sb_sha256(hash, by->token);
+
+        if (r->tokened && memcmp(hash, r->hash, 32) == 0) {
+            return true;
+        }
+    }
+
+    if (by->actor.len) {
+        return locks_who_is(r->actor, sizeof(r->actor), by->actor)
+               && locks_who_is(r->who->type, sizeof(r->who->type),
+                               by->actor_type);
+    }
+
+    /* nobody by name: it is who has the same credential */
+
+    return r->actor[0] == '\0' && by->identity.len
+           && !sb_eq(by->identity, sb_lit("none"))
+           && locks_who_is(r->who->identity, sizeof(r->who->identity),
+                           by->identity);
+}
+
+
+sb_rc_t
+locks_lease_may(locks_t *t, const uint8_t id[16], sb_str_t sandbox,
+    const locks_asker_t *by)
+{
+    sb_rc_t       rc;
+    locks_req_t  *r;
+
+    pthread_mutex_lock(&t->lock);
+
+    r = locks_lease_find(t, id, sandbox);
+    rc = r == NULL ? SB_DECLINED
+         : by->admin || locks_lease_owned(r, by) ? SB_OK : SB_ERROR;
+
+    pthread_mutex_unlock(&t->lock);
+
+    return rc;
+}
+
+
 void
 locks_lease_refuse(locks_t *t, const uint8_t id[16], locks_event_t *e)
 {
@@ -192,6 +264,7 @@ locks_lease_refuse(locks_t *t, const uint8_t id[16], locks_event_t *e)
     e->key[0] = '\0';
     e->holder[0] = '\0';
     e->actor[0] = '\0';
+    e->owner[0] = '\0';
     e->waited_us = 0;
 
     if (r) {

@@ -15,6 +15,7 @@ locks_row(locks_row_t *row, const locks_req_t *r, uint64_t now_us)
                  : r->state == LOCKS_R_SLOT ? "queued" : "waiting";
     row->type = r->type;
     row->actor = r->actor;
+    row->owner = r->who ? r->who->owner : NULL;
     row->since_us = now_us > r->since_us ? now_us - r->since_us : 0;
     row->waited_us = r->state == LOCKS_R_HELD ? r->waited_us : row->since_us;
     row->expires_us = r->expires_us;

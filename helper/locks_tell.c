@@ -51,6 +51,8 @@ locks_tale(locks_t *t, locks_req_t *r, const char *phase, const char *reason)
     }
 
     if (r->lease) {
+        sb_frame_put(&w, SB_T_OWNER, sb_str(r->who->owner,
+                                            strlen(r->who->owner)));
         sb_frame_put_u64(&w, SB_T_FENCE, r->fence);
         sb_frame_put_u64(&w, SB_T_EXPIRES, r->expires_us);
     }
@@ -69,6 +71,11 @@ locks_tale(locks_t *t, locks_req_t *r, const char *phase, const char *reason)
         if (e.holder[0]) {
             sb_frame_put(&w, SB_T_HOLDER, sb_str(e.holder, strlen(e.holder)));
             sb_frame_put(&w, SB_T_ACTOR_ID, sb_str(e.actor, strlen(e.actor)));
+
+            if (e.owner[0]) {
+                sb_frame_put(&w, SB_T_OWNER, sb_str(e.owner, strlen(e.owner)));
+            }
+
             locks_tale_key(&w, e.write, e.key);
         }
     }

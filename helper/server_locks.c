@@ -209,6 +209,10 @@ server_grant(conn_t *c, const locks_event_t *e)
                      sb_str(e->key, strlen(e->key)));
         sb_frame_put(&w, SB_T_HOLDER, sb_str(e->holder, strlen(e->holder)));
         sb_frame_put(&w, SB_T_ACTOR_ID, sb_str(e->actor, strlen(e->actor)));
+
+        if (e->owner[0]) {
+            sb_frame_put(&w, SB_T_OWNER, sb_str(e->owner, strlen(e->owner)));
+        }
     }
 
     n = sb_frame_end(&w);

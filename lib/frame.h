@@ -212,6 +212,8 @@ typedef enum {
     SB_T_HASH = 121,        /* 32 bytes: SHA-256 of a lease's token */
     SB_T_FENCE = 122,       /* u64 */
     SB_T_EXPIRES = 123,     /* u64, Unix microseconds */
+    SB_T_OWNER = 124,       /* text: what a lease says of itself, for people; behind
+                               a HOLDER: that one's */
     SB_T_FOUND = 130,       /* u64, SB_IN_* of inspect.h */
     SB_T_MATCHED = 131,     /* u64, a bit for each CONDITION */
     SB_T_CUT = 132,         /* present: a bound was passed */

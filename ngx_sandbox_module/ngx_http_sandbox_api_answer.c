@@ -46,7 +46,7 @@ void
 ngx_http_sandbox_api_question(ngx_http_sandbox_api_t *a,
     ngx_http_sandbox_question_t *q)
 {
-    ngx_uint_t           i;
+    ngx_uint_t           i, leases;
     ngx_list_part_t     *part;
     ngx_table_elt_t     *h;
     ngx_http_request_t  *r;
@@ -70,17 +70,31 @@ ngx_http_sandbox_api_question(ngx_http_sandbox_api_t *a,
     q->identity = a->identity;
     q->role = a->token ? a->token->role : SB_ROLE_VIEWER;
 
-    if (a->ask.stream) {
-        ngx_http_sandbox_each_header(r, part, h, i) {
+    leases = 0;
 
-            if (h[i].key.len == sizeof("last-event-id") - 1
-                && ngx_strncmp(h[i].lowcase_key, "last-event-id",
-                               sizeof("last-event-id") - 1)
-                   == 0)
-            {
-                q->event_id = h[i].value;
-            }
+    ngx_http_sandbox_each_header(r, part, h, i) {
+
+        if (a->ask.stream && h[i].key.len == sizeof("last-event-id") - 1
+            && ngx_strncmp(h[i].lowcase_key, "last-event-id",
+                           sizeof("last-event-id") - 1)
+               == 0)
+        {
+            q->event_id = h[i].value;
         }
+
+        if (h[i].key.len == sizeof("x-sandbox-lease") - 1
+            && ngx_strncmp(h[i].lowcase_key, "x-sandbox-lease",
+                           sizeof("x-sandbox-lease") - 1)
+               == 0)
+        {
+            leases++;
+            q->lease = h[i].value;
+        }
+    }
+
+    if (leases > 1) {
+        /* which of them is meant nobody knows */
+        ngx_str_null(&q->lease);
     }
 
     if (a->path.len > sizeof("sandboxes/") - 1

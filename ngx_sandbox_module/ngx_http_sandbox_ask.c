@@ -107,7 +107,8 @@ ngx_http_sandbox_ask(ngx_http_sandbox_ask_t *ask,
 
     size = SB_FRAME_HEAD + 128 + q->method.len + q->path.len + q->query.len
            + q->body.len + q->actor_type.len + q->actor_id.len
-           + q->identity.len + q->sandbox.len + q->event_id.len;
+           + q->identity.len + q->sandbox.len + q->event_id.len
+           + q->lease.len;
 
     if ((ask->stream ? asks.streams >= asks.stream_limit
                      : asks.n >= asks.limit)
@@ -137,6 +138,7 @@ ngx_http_sandbox_ask(ngx_http_sandbox_ask_t *ask,
     ngx_http_sandbox_ask_put(&w, SB_T_IDENTITY, &q->identity);
     ngx_http_sandbox_ask_put(&w, SB_T_SANDBOX, &q->sandbox);
     ngx_http_sandbox_ask_put(&w, SB_T_EVENT_ID, &q->event_id);
+    ngx_http_sandbox_ask_put(&w, SB_T_LOCK_LEASE, &q->lease);
     ngx_http_sandbox_ask_put(&w, SB_T_DATA, &q->body);
 
     len = sb_frame_end(&w);

@@ -42,6 +42,7 @@ typedef struct {
     ngx_str_t         identity;
     ngx_str_t         sandbox;
     ngx_str_t         event_id;     /* Last-Event-ID */
+    ngx_str_t         lease;        /* X-Sandbox-Lease */
     sb_role_e         role;
 } ngx_http_sandbox_question_t;
 

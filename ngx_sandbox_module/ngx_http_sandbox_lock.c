@@ -674,6 +674,10 @@ ngx_http_sandbox_lock_details(ngx_http_request_t *r, ngx_http_sandbox_lock_t *l,
         || sb_json_write_str(&b, ngx_http_sandbox_str(&l->holder)) != SB_OK
         || sb_buf_add_str(&b, sb_lit(",\"actor\":")) != SB_OK
         || sb_json_write_str(&b, ngx_http_sandbox_str(&l->actor)) != SB_OK
+        || (l->owner.len
+            && (sb_buf_add_str(&b, sb_lit(",\"owner\":")) != SB_OK
+                || sb_json_write_str(&b, ngx_http_sandbox_str(&l->owner))
+                   != SB_OK))
         || sb_buf_printf(&b, "},\"waited_ms\":%llu",
                          (unsigned long long) (l->waited_us / 1000)) != SB_OK)
     {

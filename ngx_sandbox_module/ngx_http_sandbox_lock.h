@@ -29,6 +29,7 @@ struct ngx_http_sandbox_lock_s {
     ngx_str_t                 key;          /* LATE: what was waited for */
     ngx_str_t                 holder;
     ngx_str_t                 actor;
+    ngx_str_t                 owner;        /* what a lease says of itself */
 
     unsigned                  answered:1;
     unsigned                  waiting:1;

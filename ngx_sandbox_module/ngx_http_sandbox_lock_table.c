@@ -211,6 +211,10 @@ ngx_http_sandbox_lock_granted(sb_frame_t *f)
         case SB_T_ACTOR_ID:
             text = &l->actor;
             break;
+
+        case SB_T_OWNER:
+            text = &l->owner;
+            break;
         }
 
         if (text) {

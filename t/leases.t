@@ -9,13 +9,27 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 
+use Digest::SHA qw(sha256_hex);
 use JSON::PP qw(encode_json);
 use SandboxTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $API = '/console/api/v1';
-my $t = SandboxTest->new->start;
+my $t = SandboxTest->new(location => 'sandbox_locks on;');
+
+# other operators: of another name, of the same name and another type, without one
+my %row = (other => 'role=operator actor=other type=agent',
+           same => 'role=operator actor=plain-agent type=user',
+           none => 'role=operator', nobody => 'role=operator');
+
+for my $id (sort keys %row) {
+    $t->{tokens}{$id} = $t->secret("sbx_${id}_" . SandboxTest::random_text(32));
+    SandboxTest::write_file($t->{token_file}, SandboxTest::read_file($t->{token_file})
+        . "$id " . sha256_hex($t->{tokens}{$id}) . " $row{$id}\n");
+}
+
+$t->start;
 my $LEASES = "$API/sandboxes/s1/leases";
 my $LOCKS = "$API/sandboxes/s1/locks";
 
@@ -49,8 +63,9 @@ like($l->{token}, qr/^lease-[0-9a-f]{48}$/, 'a token');
 like($l->{expires_at}, qr/^\d{4}-\d\d-\d\dT[\d:.]+Z$/, 'and its end');
 
 my ($item) = locks();
-is_deeply([ @{$item}{ qw(id state type actor fence) } ],
-          [ $l->{id}, 'held', 'lease', 'build 7', $l->{fence} ], 'it is listed');
+is_deeply([ @{$item}{ qw(id state type actor owner fence) } ],
+          [ $l->{id}, 'held', 'lease', 'plain-agent', 'build 7', $l->{fence} ],
+          'it is listed: with who took it, and what it says of itself');
 is_deeply($item->{keys}, [ { path => '/a/b', mode => 'write' },
                            { path => '/c', mode => 'read' } ], 'with its keys');
 
@@ -58,9 +73,15 @@ $r = lease([ 'write:/a' ]);
 is($r->status, 423, 'what is in its way waits, and is refused');
 is($r->code, 'GATEWAY_LOCK_TIMEOUT', 'in the envelope');
 my $d = $r->json->{details};
-is_deeply([ $d->{key}, @{ $d->{holder} }{ qw(id actor) } ],
-          [ '/a', $l->{id}, 'build 7' ], 'which says who is in the way');
-cmp_ok($d->{waited_ms}, '>=', 100, 'and how long it waited');
+is_deeply([ $d->{key}, $d->{holder} ],
+          [ '/a', { id => $l->{id}, actor => 'plain-agent', owner => 'build 7' } ],
+          'which says who is in the way');
+
+$r = $t->post('/v1/sandboxes/s1/proxy/44772/files/mv', body => '[{"src":"/c","dest":"/e"}]',
+              headers => [ 'X-Sandbox-Lock-Timeout: 100ms' ]);
+is_deeply($r->json->{details}{holder},
+          { id => $l->{id}, actor => 'plain-agent', owner => 'build 7' }, 'so does an operation');
+cmp_ok($d->{waited_ms}, '>=', 100, 'and it says how long it waited');
 
 my $other = lease([ 'read:/c', 'write:/d' ], owner => 'x');
 is($other->status, 201, 'what is not in its way is granted');
@@ -125,6 +146,54 @@ $t->kill_helper;
 $t->start_helper;
 ok($t->wait_for(sub { $t->get($LOCKS)->status == 200 }), 'the helper starts anew');
 is_deeply([ locks() ], [], 'it does not come back');
+
+# --- whose it is --------------------------------------------------------------------
+
+for my $restart (0, 1) {
+    my $mine = lease([ 'write:/mine' ], ttl_ms => 60000, owner => 'tester',
+                     timeout_ms => 20000)->json;
+    my $again = sub {
+        my ($id, $method, @headers) = @_;
+        return $t->request($method => "$LEASES/$mine->{id}", token => $id, headers => \@headers,
+                           body => $method eq 'PATCH' ? '{"ttl_ms":60000}' : '');
+    };
+
+    if ($restart) {
+        $t->kill_helper;
+        $t->start_helper;
+        ok($t->wait_for(sub { $t->get($LOCKS)->status == 200 && locks() }), 'over a restart');
+    }
+
+    my ($seen) = locks();
+    is_deeply([ @{$seen}{ qw(actor owner) } ], [ 'plain-agent', 'tester' ],
+              'whatever it says of itself, it is told who took it');
+
+    for my $method (qw(PATCH DELETE)) {
+        for my $who ([ 'other' ], [ 'same' ], [ 'none' ], [ other => "X-Sandbox-Lease: lease-" . '0' x 48 ],
+                     [ other => ('X-Sandbox-Lease: ' . $mine->{token}) x 2 ]) {
+            $r = $again->(shift @$who, $method, @$who);
+            is($r->status . $r->code, '403GATEWAY_FORBIDDEN', "$method by another is refused");
+        }
+    }
+
+    is($again->('viewer', 'DELETE', "X-Sandbox-Lease: $mine->{token}")->status, 403,
+       'a viewer ends none, with its token neither');
+    is_deeply([ map { $_->{id} } locks() ], [ $mine->{id} ], 'it is still held');
+    is($again->('other', 'PATCH', "X-Sandbox-Lease: $mine->{token}")->status, 200,
+       'who has its token renews it');
+    is($again->('plain', 'PATCH')->status, 200, 'so does who took it');
+    is($again->('admin', 'PATCH')->status, 200, 'so does an admin');
+    is($again->('other', 'DELETE', "X-Sandbox-Lease: $mine->{token}")->status, 204,
+       'who has its token ends it');
+    is_deeply([ locks() ], [], 'it is over');
+
+    $r = lease([ 'write:/mine' ], token => 'none', timeout_ms => 20000);
+    is($r->status, 201, 'one without a name takes one') or diag($r->content);
+    $mine = $r->json;
+    is($again->('nobody', 'DELETE')->status, 403, 'an actor without a name: not by another token');
+    is($again->('plain', 'DELETE')->status, 403, 'nor by who has a name');
+    is($again->('none', 'DELETE')->status, 204, 'by its own');
+}
 
 # --- who and what ----------------------------------------------------------------
 

@@ -134,14 +134,17 @@ $holder->reset;
 
 my $l = lease([ 'write:/a', map { "read:/r$_" } 1 .. 9 ], owner => 'build 7')->json;
 $d = told('granted', 'a lease is told of at once');
-is_deeply([ @{$d}{ qw(id type actor fence expires_at keys_total) }, scalar @{ $d->{keys} } ],
-          [ @{$l}{'id'}, 'lease', 'build 7', @{$l}{ qw(fence expires_at) }, 10, 8 ],
+is_deeply([ @{$d}{ qw(id type actor owner fence expires_at keys_total) },
+            scalar @{ $d->{keys} } ],
+          [ @{$l}{'id'}, 'lease', 'tester', 'build 7', @{$l}{ qw(fence expires_at) }, 10, 8 ],
           'what it is, and its first keys');
 unlike(encode_json($d), qr/lease-[0-9a-f]/, 'not its token');
 $t->request(PATCH => "$API/sandboxes/s1/leases/$l->{id}", body => '{"ttl_ms":100000}');
 cmp_ok(told('renewed', 'it is renewed')->{expires_at}, 'gt', $l->{expires_at}, 'for longer');
 is(lease([ 'write:/a/b' ])->status, 423, 'another one cannot be had');
-is(told('refused', 'which is told')->{holder}{id}, $l->{id}, 'with who is in the way');
+is_deeply(told('refused', 'which is told')->{holder},
+          { id => $l->{id}, actor => 'tester', owner => 'build 7', key => '/a/b' },
+          'with who is in the way');
 $t->delete("$API/sandboxes/s1/leases/$l->{id}");
 is(told('released', 'it is given back')->{id}, $l->{id}, 'this one');
 lease([ 'write:/a' ], ttl_ms => 50);
@@ -172,7 +175,8 @@ again('/sandboxes/s1/live', undef, \@all, 'of their own sandbox');
 again('/live', 'type=lease', [ grep { $_->{data}{type} eq 'lease' } @all ], 'by type');
 again('/live', 'type=file.*&status=failed&path=/x',
       [ grep { $_->{data}{type} ne 'lease' } @all ], 'other filters are not asked');
-again('/live', 'actor=build%207', [ grep { $_->{data}{actor} eq 'build 7' } @all ], 'by actor');
+again('/live', 'actor=tester', [ grep { $_->{data}{actor} eq 'tester' } @all ], 'by actor');
+again('/live', 'actor=build%207', [], 'who is not what a lease says of itself');
 
 my $other = SandboxLive->open($t, '/sandboxes/s2/live', last => $begin);
 $t->post('/v1/sandboxes/s2/proxy/44772/files/mv', body => '[{"src":"/a","dest":"/b"}]');

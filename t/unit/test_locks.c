@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -394,10 +395,39 @@ test_limits(void **state)
 }
 
 
+/* Whose is it? */
+static void
+owned(locks_t *t, const locks_lease_t *l, const char *token)
+{
+    locks_asker_t  by = { .token = sb_lit("") };
+
+    assert_int_equal(locks_lease_may(t, l->id, sb_lit("other"), &by),
+                     SB_DECLINED);
+    assert_int_equal(locks_lease_may(t, l->id, BOX, &by), SB_ERROR);
+
+    by.actor = sb_lit("a");
+    by.identity = sb_lit("token:1");
+    assert_int_equal(locks_lease_may(t, l->id, BOX, &by), SB_ERROR);
+    by.actor_type = sb_lit("user");
+    assert_int_equal(locks_lease_may(t, l->id, BOX, &by), SB_ERROR);
+    by.actor_type = sb_lit("agent");
+    assert_int_equal(locks_lease_may(t, l->id, BOX, &by), SB_OK);
+    by.actor = sb_lit("");
+    assert_int_equal(locks_lease_may(t, l->id, BOX, &by), SB_ERROR);
+    by.token = sb_lit("lease-00");
+    assert_int_equal(locks_lease_may(t, l->id, BOX, &by), SB_ERROR);
+    by.token = sb_str(token, strlen(token));
+    assert_int_equal(locks_lease_may(t, l->id, BOX, &by), SB_OK);
+    by.token = sb_lit("");
+    by.admin = true;
+    assert_int_equal(locks_lease_may(t, l->id, BOX, &by), SB_OK);
+}
+
+
 static void
 test_leases(void **state)
 {
-    char           token[LOCKS_TOKEN];
+    char           token[LOCKS_TOKEN], first[LOCKS_TOKEN];
     locks_t       *t;
     uint64_t       now, at, fence;
     locks_ask_t    a;
@@ -414,10 +444,14 @@ test_leases(void **state)
     memset(&l, 0, sizeof(l));
     l.sandbox = BOX;
     l.owner = sb_lit("me");
+    l.actor_type = sb_lit("agent");
+    l.actor = sb_lit("a");
+    l.identity = sb_lit("token:1");
     l.keys = &key;
     l.nkeys = 1;
 
     assert_int_equal(locks_lease_new(t, &l, token, 30000000, now), SB_OK);
+    memcpy(first, token, LOCKS_TOKEN);
     assert_int_equal(locks_lease_state(t, l.id, &at), SB_OK);
     assert_int_not_equal(at, 0);
     fence = l.fence;
@@ -446,6 +480,8 @@ test_leases(void **state)
     assert_int_equal(at, 0);
     fence = m.fence;
     assert_int_equal(locks_lease_new(t, &m, token, 1000, now), SB_LIMIT);
+
+    owned(t, &l, first);
 
     assert_false(locks_lease_renew(t, l.id, sb_lit("other"), 1, now, &m));
     assert_true(locks_lease_renew(t, l.id, BOX, 40000000, now, &m));
@@ -922,10 +958,26 @@ test_model(void **state)
 
 
 /* 10,000 waiters on 100 keys: how long, how much. */
+#define TEST_WAITER  2048       /* bytes that one may take, with all that it needs */
+
+/* Where sanitizers have an allocator of their own, they know. */
+size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+
+static size_t
+allocated(void)
+{
+    return __sanitizer_get_current_allocated_bytes
+           ? __sanitizer_get_current_allocated_bytes()
+           : mallinfo2().uordblks;
+}
+
+
 static void
 test_many(void **state)
 {
     char             path[32];
+    size_t           bytes;
     unsigned         i, left;
     locks_t         *t;
     uint64_t         begin, us, worst, at;
@@ -938,6 +990,7 @@ test_many(void **state)
     t = locks_new(20000, 10, -1);
     memset(&a, 0, sizeof(a));
     a.timeout_us = 1u << 30;
+    bytes = allocated();
     begin = clock_us();
 
     for (i = 0; i < 10000; i++) {
@@ -947,6 +1000,7 @@ test_many(void **state)
     }
 
     us = clock_us() - begin;
+    bytes = allocated() - bytes;
     locks_numbers(t, &n);
     assert_int_equal(n.requests, 10000);
     assert_true(n.waiting >= 8500);
@@ -962,8 +1016,10 @@ test_many(void **state)
 
     assert_int_equal(left, 10000);
     assert_empty(t);
-    print_message("10000 asked in %u us; the longest end took %u us\n",
-                  (unsigned) us, (unsigned) worst);
+    print_message("10000 asked in %u us; the longest end took %u us; %zu of them "
+                  "waited: %zu bytes each\n", (unsigned) us, (unsigned) worst,
+                  n.waiting, bytes / 10000);
+    assert_true(bytes / 10000 < TEST_WAITER);
     locks_free(t);
 }
 

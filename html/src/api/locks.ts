@@ -12,8 +12,10 @@ export interface Lock {
   id: string;
   state: 'held' | 'waiting' | 'queued';
   type: string;
-  /** TYPE/ID */
+  /** Who asked for it, as the gateway knows; may be empty. */
   actor: string;
+  /** Of a lease: what it says of itself. */
+  owner?: string;
   since: string;
   waited_ms: number;
   detached: boolean;

@@ -33,6 +33,7 @@ function Row({ lock, sandbox, onBreak }: { lock: Lock; sandbox: string; onBreak?
           ? <span className="font-medium">{t('lease', { fence: lock.fence })}</span>
           : <Link to={operationLink({ id: lock.id, sandbox_id: sandbox })} className="font-medium text-accent hover:underline"><Recorded text={lock.type} /></Link>}
         <Recorded text={lock.actor} />
+        {lock.owner && <span className="text-dim"><Recorded text={lock.owner} /></span>}
         {lock.detached && <Tag>{t('detached')}</Tag>}
         <span className="flex-1 text-dim">
           {t('since')} <Time at={lock.since} as="relative" />
