@@ -260,8 +260,22 @@ ngx_uint_t
 ngx_http_sandbox_lock_reads(ngx_http_sandbox_ctx_t *ctx,
     ngx_http_sandbox_loc_conf_t *lcf)
 {
-    return lcf->locks && ngx_http_sandbox_helper_active()
-           && (ctx->op->flags & SB_OPF_UPLOAD);
+    ngx_http_sandbox_lock_kind_t  kind;
+
+    if (!(ctx->op->flags & SB_OPF_UPLOAD) || !ngx_http_sandbox_helper_active())
+    {
+        return 0;
+    }
+
+    if (lcf->locks) {
+        return 1;
+    }
+
+    /* who is slow with a body must not hold a slot meanwhile */
+
+    ngx_http_sandbox_lock_kind(ctx, &kind);
+
+    return lcf->limits && lcf->limits->most[kind.limit];
 }
 
 

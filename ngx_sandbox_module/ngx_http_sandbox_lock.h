@@ -46,7 +46,8 @@ struct ngx_http_sandbox_lock_s {
  * upstream.  NGX_OK, or what the phase handler has to return. */
 ngx_int_t ngx_http_sandbox_lock_headers(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, ngx_http_sandbox_loc_conf_t *lcf);
-/* Does the body have to be read for its paths, before keys can be asked for? */
+/* Does the body have to be read, for its paths or because a slot is taken behind
+ * it, before anything can be asked for? */
 ngx_uint_t ngx_http_sandbox_lock_reads(ngx_http_sandbox_ctx_t *ctx,
     ngx_http_sandbox_loc_conf_t *lcf);
 /* Asks for what the operation needs, if it needs anything. */

@@ -92,4 +92,65 @@ becomes('', 'nothing stays');
 like($t->get("$API/metrics")->content, qr/limit_refused_total\S* 2$/m, 'they are counted');
 
 $t->stop;
+
+# C127: who sends its body slowly holds no slot, where there are neither locks nor rules
+
+$t = SandboxTest->new(location => 'sandbox_limits uploads=1 queue=0;')->start;
+$t->sandbox('s1');
+ok($t->wait_for(sub { $t->get("$API/sandboxes/s1/locks")->status == 200 }), 'limits alone');
+is($t->get("$execd/files/info?path=%2Fa")->status, 200, 'upstream knows the sandbox');
+
+sub upload {
+    my ($path) = @_;
+
+    my $body = join "\r\n", '--B', 'Content-Disposition: form-data; name="metadata"; filename="m"',
+        '', qq({"path":"$path"}), '--B', 'Content-Disposition: form-data; name="file"; filename="f"',
+        '', 'x' x 5000, '--B--', '';
+    my $c = $t->connect;
+    $c->write($c->build(POST => "$execd/files/upload", headers => [ $t->credential,
+        'Content-Type: multipart/form-data; boundary=B', 'Content-Length: ' . length $body ]));
+    $c->write(substr $body, 0, 3000);
+
+    return ($c, substr $body, 3000);
+}
+
+sub begun {
+    return scalar grep { $_->{type} eq 'file.write' && $_->{status} eq 'started' }
+        @{ $t->get("$API/sandboxes/s1/operations")->json->{items} // [] };
+}
+
+for my $try (1, 2) {
+    my ($slow, $rest) = upload('/slow');
+    ok($t->wait_for(sub { begun() == 1 }), 'an upload has begun, and stalls');
+    for (1 .. 3) {
+        my ($quick, $tail) = upload("/quick");
+        $quick->write($tail);
+        is($quick->response->status, 200, 'C127: another one goes on beside it');
+        $slow->write(substr $rest, 0, 1, '');
+    }
+
+    is(begun(), 1, 'it is still there');
+    $slow->reset;
+    ok($t->wait_for(sub { begun() == 0 }), 'it is over');
+}
+
+my ($slow, $tail) = upload('/slow');
+ok($t->wait_for(sub { begun() == 1 }), 'one begins');
+$slow->write($tail);
+is($slow->response->status, 200, 'and ends well');
+
+# a slot is held where nobody waits for the client: while upstream works
+
+$t->up->script("POST $execd/files/upload", [ 'hang' ]);
+my ($busy, $last) = upload('/busy');
+$busy->write($last);
+ok($t->wait_for(sub {
+    my ($item) = @{ $t->get("$API/sandboxes/s1/locks")->json->{items} // [] };
+    return $item && $item->{state} eq 'held' }), 'one is upstream');
+my ($late, $more) = upload('/late');
+$late->write($more);
+is($late->response->status, 429, 'then there is none for another');
+$busy->reset;
+
+$t->stop;
 done_testing;
