@@ -244,6 +244,64 @@ sb_policy_metadata(const sb_policy_condition_t *c,
 }
 
 
+/* What is in a template is not read: it is of no documented form. */
+static bool
+sb_policy_hidden(const sb_op_t *op)
+{
+    size_t  i = sb_op_index(op);
+
+    return i == SB_OP_TEMPLATE_CREATE || i == SB_OP_TEMPLATE_UPDATE;
+}
+
+
+/* Of images as of commands: a refusal looks for one that matches, a permission
+ * asks all of them, and that all are known. */
+static sb_holds_e
+sb_policy_image(const sb_policy_rule_t *rule, const sb_policy_condition_t *c,
+    const sb_policy_request_t *r)
+{
+    bool    unread, strict, hit;
+    size_t  i, k, n, hits = 0;
+
+    i = sb_op_index(r->op);
+    n = r->nimages + r->has_image;
+
+    unread = r->image_unread || sb_policy_hidden(r->op)
+             || (n == 0
+                 && (i == SB_OP_SANDBOX_CREATE || i == SB_OP_POOL_CREATE));
+
+    if (n == 0 && !unread) {
+        return SB_H_NONE;
+    }
+
+    hit = false;
+
+    for (k = 0; k < c->n; k++) {
+        hit |= unread && c->values[k].unread;
+    }
+
+    for (i = 0; i < n; i++) {
+        for (k = 0; k < c->n; k++) {
+            if (!c->values[k].unread
+                && sb_policy_glob(c->values[k].text,
+                                  i < r->nimages ? r->images[i] : r->image))
+            {
+                hits++;
+                break;
+            }
+        }
+    }
+
+    strict = (rule->effect == SB_PE_ALLOW) != c->negated;
+
+    if (strict) {
+        return hits == n && !unread ? SB_H_YES : SB_H_NO;
+    }
+
+    return hit || hits || (c->negated && unread) ? SB_H_YES : SB_H_NO;
+}
+
+
 /* Of a command, "yes" depends on what would follow from it: a refusal looks
  * for one command that matches, a permission asks all of them. */
 static sb_rc_t
@@ -253,14 +311,16 @@ sb_policy_command(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
     bool     strict;
     sb_rc_t  rc;
 
-    if (!w->request->has_command) {
+    if (!w->request->has_command && !sb_policy_hidden(w->request->op)) {
         *holds = SB_H_NONE;
         return SB_OK;
     }
 
     if (w->command == NULL) {
         rc = sb_policy_command_read(&w->command, w->request->command,
-                                    w->request->argv, w->request->dark);
+                                    w->request->argv,
+                                    w->request->dark
+                                    || sb_policy_hidden(w->request->op));
         if (rc != SB_OK) {
             return rc;
         }
@@ -357,10 +417,7 @@ sb_policy_holds(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
         return sb_policy_command(w, rule, c, holds);
 
     case SB_PC_IMAGE:
-        if (r->has_image) {
-            *holds = sb_policy_globs(c, r->image);
-        }
-
+        *holds = sb_policy_image(rule, c, r);
         break;
 
     case SB_PC_PORT:
@@ -511,6 +568,23 @@ sb_policy_mode(const sb_policy_condition_t *c, int32_t digits)
 }
 
 
+/* Of the text itself, so of paths too that cannot be judged. */
+static sb_holds_e
+sb_policy_flags(const sb_policy_condition_t *c, sb_str_t path)
+{
+    size_t    i;
+    unsigned  flags = sb_path_flags(path);
+
+    for (i = 0; i < c->n; i++) {
+        if (flags & c->values[i].low) {
+            return SB_H_YES;
+        }
+    }
+
+    return SB_H_NO;
+}
+
+
 static sb_holds_e
 sb_policy_found(const sb_policy_condition_t *c, const sb_policy_file_t *f)
 {
@@ -588,6 +662,10 @@ sb_policy_plain(sb_policy_walk_t *w, const sb_policy_rule_t *rule,
         case SB_PC_PATH:
             paths = true;
             continue;
+
+        case SB_PC_PATH_HAS:
+            holds = sb_policy_flags(c, f->path);
+            break;
 
         case SB_PC_FILE_SIZE:
             if (f->has_size) {
@@ -858,7 +936,8 @@ sb_policy_only_limits(sb_policy_walk_t *w)
         for (k = 0; w->applies[i] && k < rule->n; k++) {
             c = &rule->conditions[k];
             w->applies[i] = c->kind < SB_PC_REQUEST_SIZE
-                            || (c->kind != SB_PC_PATH && !c->negated);
+                            || (c->kind != SB_PC_PATH
+                                && c->kind != SB_PC_PATH_HAS && !c->negated);
         }
     }
 }

@@ -68,13 +68,19 @@ typedef struct {
     size_t                   nmounts;
     bool                     has_command;
     sb_str_t                 command;
-    bool                     argv;          /* it is a JSON array of words */
+    bool                     argv;          /* it is a JSON array of words, or of
+                                               arrays of them: several commands */
     bool                     dark;          /* what runs is not all in it (code
                                                of another language, a terminal,
                                                an environment with PATH):
                                                counts as unread */
     bool                     has_image;
     sb_str_t                 image;
+    const sb_str_t          *images;        /* others, of which all are run */
+    size_t                   nimages;
+    bool                     image_unread;  /* not all of them are named; also of
+                                               what makes a sandbox or a pool
+                                               without naming any */
     uint32_t                 port;          /* 0: none */
     bool                     has_size;
     uint64_t                 size;          /* bytes of the request's files */

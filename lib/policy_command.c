@@ -38,6 +38,7 @@ struct sb_policy_command_s {
     sb_buf_t    joined;     /* words of an array, as a text */
     sb_shell_t  shell;
     bool        too_long;
+    bool        odd;        /* there is more in an array than words */
     bool        timed;      /* the clock was read */
     int64_t     until;      /* CPU time of this thread, ns */
 };
@@ -182,7 +183,46 @@ sb_policy_word(sb_buf_t *b, sb_str_t word)
 }
 
 
-/* A programme and its arguments: no shell parts them, but one may be run. */
+/* The words of one command: a line of its own. */
+static sb_rc_t
+sb_policy_words(sb_policy_command_t *c, sb_buf_t *quoted, const sb_jv_t *v)
+{
+    bool     odd;
+    sb_rc_t  rc = SB_OK;
+
+    odd = v->kind != SB_JSON_OPEN_ARRAY;
+
+    if (quoted->len) {
+        rc = sb_buf_add_c(&c->joined, '\n');
+        rc = rc == SB_OK ? sb_buf_add_c(quoted, '\n') : rc;
+    }
+
+    for (v = v->child; rc == SB_OK && !odd && v; v = v->next) {
+
+        odd = v->kind != SB_JSON_STRING;
+
+        if (odd) {
+            break;
+        }
+
+        rc = sb_buf_add(&c->joined, v->text.data, v->text.len);
+
+        if (rc == SB_OK && v->next) {
+            rc = sb_buf_add_c(&c->joined, ' ');
+        }
+
+        if (rc == SB_OK) {
+            rc = sb_policy_word(quoted, v->text);
+        }
+    }
+
+    c->odd |= odd;
+
+    return rc;
+}
+
+
+/* Programmes and their arguments: no shell parts them, but one may be run. */
 static sb_rc_t
 sb_policy_argv(sb_policy_command_t *c)
 {
@@ -199,19 +239,18 @@ sb_policy_argv(sb_policy_command_t *c)
     }
 
     c->joined.max = SIZE_MAX / 2;
-    v = sb_jdoc_root(doc)->child;
+    v = sb_jdoc_root(doc);
+    rc = SB_OK;
 
-    for (rc = SB_OK; rc == SB_OK && v; v = v->next) {
-
-        rc = sb_buf_add(&c->joined, v->text.data, v->text.len);
-
-        if (rc == SB_OK && v->next) {
-            rc = sb_buf_add_c(&c->joined, ' ');
+    if (v->kind == SB_JSON_OPEN_ARRAY && v->child
+        && v->child->kind == SB_JSON_OPEN_ARRAY)
+    {
+        for (v = v->child; rc == SB_OK && v; v = v->next) {
+            rc = sb_policy_words(c, &quoted, v);
         }
 
-        if (rc == SB_OK) {
-            rc = sb_policy_word(&quoted, v->text);
-        }
+    } else {
+        rc = sb_policy_words(c, &quoted, v);
     }
 
     if (rc == SB_OK) {
@@ -251,7 +290,7 @@ sb_policy_command_read(sb_policy_command_t **command, sb_str_t text,
     rc = argv ? sb_policy_argv(c) : sb_shell_read(&c->shell, c->text);
 
     /* no shell sees what is behind a NUL as it stands */
-    c->shell.unread |= dark
+    c->shell.unread |= dark || c->odd
                        || memchr(c->text.data, '\0', c->text.len) != NULL;
 
     return rc;

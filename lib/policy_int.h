@@ -18,12 +18,13 @@ typedef enum {
     SB_PC_SANDBOX,          /* globs */
     SB_PC_METADATA,         /* KEY=GLOB */
     SB_PC_COMMAND,          /* regular expressions, `unread` */
-    SB_PC_IMAGE,            /* globs */
+    SB_PC_IMAGE,            /* globs, `unread` */
     SB_PC_PORT,             /* N, N-M */
     SB_PC_REQUEST_SIZE,     /* > N */
     SB_PC_FILES,            /* > N */
     /* of one file */
     SB_PC_PATH,             /* patterns */
+    SB_PC_PATH_HAS,         /* SB_PATH_* of path.h */
     SB_PC_FILE_SIZE,        /* > N */
     SB_PC_MODE,             /* octal mask */
     SB_PC_CONTENT,          /* what was found in it */
@@ -56,7 +57,7 @@ typedef struct {
     uint64_t            low, high;  /* numbers */
     sb_pattern_t       *pattern;
     sb_policy_regex_t  *regex;
-    bool                unread;     /* command unread */
+    bool                unread;     /* command or image unread */
 } sb_policy_value_t;
 
 typedef struct {

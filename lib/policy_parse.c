@@ -10,6 +10,7 @@
 #include "policy_int.h"
 
 #include "operation_table.h"
+#include "path.h"
 #include "scan.h"
 #include "utf8.h"
 
@@ -54,6 +55,7 @@ static const struct {
     { "request_size", SB_PC_REQUEST_SIZE },
     { "files", SB_PC_FILES },
     { "path", SB_PC_PATH },
+    { "path_has", SB_PC_PATH_HAS },
     { "file_size", SB_PC_FILE_SIZE },
     { "mode", SB_PC_MODE },
     { "content", SB_PC_CONTENT },
@@ -318,6 +320,55 @@ sb_policy_limited(sb_policy_cond_e kind, bool *size)
 }
 
 
+/* What the text of a path may have in it; 0: no such word. */
+static unsigned
+sb_policy_path_word(const char *text)
+{
+    size_t  i;
+
+    static const struct {
+        const char  *name;
+        unsigned     flag;
+    } words[] = {
+        { "backslash", SB_PATH_BACKSLASH },
+        { "climbs", SB_PATH_CLIMBS },
+        { "expands", SB_PATH_EXPANDS },
+        { "relative", SB_PATH_RELATIVE },
+        { "empty", SB_PATH_EMPTY },
+        { "not-utf8", SB_PATH_BAD_UTF8 },
+        { "control", SB_PATH_CONTROL }
+    };
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(text, words[i].name) == 0) {
+            return words[i].flag;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The bare word `unread`, in place of an expression or a glob. */
+static sb_rc_t
+sb_policy_unread(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
+    sb_policy_value_t *v, const char *text, const char *name)
+{
+    if (s->quoted || strcmp(text, "unread") != 0) {
+        return SB_OK;
+    }
+
+    if (rule->effect == SB_PE_ALLOW) {
+        return sb_policy_fail(s, s->token, "\"%s unread\" cannot be allowed: "
+                              "what is not read is not judged", name);
+    }
+
+    v->unread = true;
+
+    return SB_OK;
+}
+
+
 /* Reads v->text by the kind of its condition. */
 static sb_rc_t
 sb_policy_value(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
@@ -391,6 +442,17 @@ sb_policy_value(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
 
         break;
 
+    case SB_PC_PATH_HAS:
+        v->low = sb_policy_path_word(text);
+
+        if (v->low == 0) {
+            return sb_policy_fail(s, s->token, "a path has backslash, climbs, "
+                                  "expands, relative, empty, not-utf8 or "
+                                  "control");
+        }
+
+        break;
+
     case SB_PC_MODE:
         for (p = text, v->low = 0; *p >= '0' && *p <= '7'; p++) {
             v->low = v->low * 8 + (uint64_t) (*p - '0');
@@ -451,17 +513,14 @@ sb_policy_value(sb_policy_parser_t *s, const sb_policy_rule_t *rule,
 
         return rc;
 
+    case SB_PC_IMAGE:
+        return sb_policy_unread(s, rule, v, text, "image");
+
     case SB_PC_COMMAND:
-        if (!s->quoted && strcmp(text, "unread") == 0) {
+        rc = sb_policy_unread(s, rule, v, text, "command");
 
-            if (rule->effect == SB_PE_ALLOW) {
-                return sb_policy_fail(s, s->token, "\"command unread\" cannot "
-                                      "be allowed: what is not read is not "
-                                      "judged");
-            }
-
-            v->unread = true;
-            break;
+        if (rc != SB_OK || v->unread) {
+            return rc;
         }
 
         rc = sb_policy_regex(&v->regex, v->text, why, sizeof(why), &offset);
@@ -657,9 +716,9 @@ sb_policy_condition(sb_policy_parser_t *s, sb_policy_rule_t *rule)
     if (i == sizeof(conditions) / sizeof(conditions[0])) {
         return sb_policy_fail(s, s->token, "a condition is missing here: "
                               "operation, access, actor, role, sandbox, "
-                              "metadata, path, command, image, port, "
-                              "file_size, request_size, files, mode, content, "
-                              "archive or archive_...");
+                              "metadata, path, path_has, command, image, "
+                              "port, file_size, request_size, files, mode, "
+                              "content, archive or archive_...");
     }
 
     p = realloc(rule->conditions,

@@ -115,80 +115,6 @@ sb_request_drop(sb_request_ctx_t *c, const char *prefix, sb_str_t name)
 }
 
 
-/* Names in the environment that have a shell, or the loader of programmes, run
- * what the command does not name. */
-static bool
-sb_request_env_runs(sb_str_t name)
-{
-    size_t  i;
-
-    static const sb_str_t  names[] = {
-        { "PATH", 4 }, { "ENV", 3 }, { "IFS", 3 }, { "PS4", 3 },
-        { "PROMPT_COMMAND", 14 }, { "SHELLOPTS", 9 }, { "BASHOPTS", 8 }
-    };
-
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (sb_eq(name, names[i])) {
-            return true;
-        }
-    }
-
-    return (name.len > 3 && memcmp(name.data, "LD_", 3) == 0)
-           || (name.len > 5 && memcmp(name.data, "BASH_", 5) == 0);
-}
-
-
-/* What is run beside the text of a command. */
-static void
-sb_request_envs(sb_request_ctx_t *c)
-{
-    const sb_jv_t  *v;
-
-    v = sb_jv_get(sb_jdoc_root(c->mem->doc), "envs");
-
-    if (v && v->kind == SB_JSON_OPEN_OBJECT) {
-        for (v = v->child; v; v = v->next) {
-            c->r->env_runs |= sb_request_env_runs(v->key);
-        }
-    }
-}
-
-
-/* What is run in place of it. */
-static sb_rc_t
-sb_request_argv(sb_request_ctx_t *c)
-{
-    sb_rc_t         rc;
-    const sb_jv_t  *v;
-
-    v = sb_jv_get(sb_jdoc_root(c->mem->doc), "argv");
-
-    if (v == NULL || v->kind != SB_JSON_OPEN_ARRAY || v->child == NULL) {
-        return SB_OK;
-    }
-
-    if (c->r->command.len) {
-        return sb_request_refuse(c, SB_AMBIGUOUS, "The body has both command "
-                                 "and argv, of which one is run: send that "
-                                 "one.%.0s", sb_str("", 0));
-    }
-
-    /* an array of programme and arguments is told as its JSON text */
-
-    c->mem->argv.max = SIZE_MAX / 2;
-
-    rc = sb_jv_canonical(&c->mem->argv, v);
-
-    if (rc == SB_OK) {
-        c->r->command = sb_str(c->mem->argv.data, c->mem->argv.len);
-        c->r->has_command = true;
-        c->r->argv = true;
-    }
-
-    return rc;
-}
-
-
 /* What the body says about which operation this is. */
 static sb_rc_t
 sb_request_refine(sb_request_ctx_t *c, bool empty)
@@ -221,6 +147,10 @@ sb_request_refine(sb_request_ctx_t *c, bool empty)
 
     } else if (sb_eq(name, sb_lit("sandbox.create")) && !empty) {
         r->volumes = sb_jv_get(sb_jdoc_root(c->mem->doc), "volumes");
+        rc = sb_request_created(c);
+
+    } else if (strncmp(r->op->name, "pool.", 5) == 0 && !empty) {
+        rc = sb_request_template(c);
     }
 
     return rc;

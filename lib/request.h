@@ -23,10 +23,13 @@ typedef struct {
                                        an empty body is egress.policy.reset */
     sb_buf_t            json;       /* canonical JSON object for request_json */
     sb_str_t            command;    /* command or code, also that of a new
-                                       terminal; empty when none */
-    bool                argv;       /* it is the JSON text of an array */
+                                       terminal, and what a new sandbox or a
+                                       pool's starts; empty when none */
+    bool                argv;       /* it is the JSON text of an array: words,
+                                       or arrays of them (several commands) */
     bool                env_runs;   /* names in its environment have a shell run
-                                       more than the command says */
+                                       more than the command says, or not all of
+                                       it is told */
     bool                has_command;    /* it has a row of its own */
     sb_str_t            cwd;
     int64_t             timeout_ms; /* -1: none */
@@ -42,6 +45,10 @@ typedef struct {
                                        sandbox_instance_id */
     sb_str_t            image;      /* sandbox.create: image.uri */
     bool                has_image;
+    const sb_str_t     *images;     /* pool.*: those of its template */
+    size_t              nimages;
+    bool                image_unread;   /* another one may be run (that of a
+                                           snapshot, of a pool) */
     const sb_jv_t      *metadata;   /* sandbox.create: an object, or NULL */
     unsigned            found;      /* file.replace: SB_SCAN_* in what is put in
                                        place of other text */

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 
-#define SB_BODY_DEPTH    64         /* that of the parser */
 #define SB_BODY_FEW      16         /* members compared pair by pair */
 #define SB_BODY_KNOWN    32         /* members of one table at most */
 #define SB_BODY_PREFIX   64
@@ -95,35 +94,37 @@ sb_body_duplicates(sb_request_ctx_t *c, const sb_jv_t *v)
 }
 
 
+const sb_jv_t *
+sb_request_next(sb_request_walk_t *w, const sb_jv_t *v)
+{
+    if (v->child) {
+        w->stack[w->depth++] = v;
+        return v->child;
+    }
+
+    while (w->depth && v->next == NULL) {
+        v = w->stack[--w->depth];
+    }
+
+    return w->depth ? v->next : NULL;
+}
+
+
 /* No object anywhere in the body may have a member twice (C149). */
 static sb_rc_t
 sb_body_unique(sb_request_ctx_t *c, const sb_jv_t *root)
 {
-    sb_rc_t         rc;
-    unsigned        depth = 0;
-    const sb_jv_t  *v, *stack[SB_BODY_DEPTH + 1];
+    sb_rc_t             rc;
+    const sb_jv_t      *v;
+    sb_request_walk_t   walk = { .depth = 0 };
 
-    v = root;
-
-    while (v) {
+    for (v = root; v; v = sb_request_next(&walk, v)) {
         if (v->kind == SB_JSON_OPEN_OBJECT) {
             rc = sb_body_duplicates(c, v);
             if (rc != SB_OK) {
                 return rc;
             }
         }
-
-        if (v->child) {
-            stack[depth++] = v;
-            v = v->child;
-            continue;
-        }
-
-        while (v && v->next == NULL) {
-            v = depth ? stack[--depth] : NULL;
-        }
-
-        v = v ? v->next : NULL;
     }
 
     return SB_OK;
@@ -720,7 +721,7 @@ sb_request_body(sb_request_ctx_t *c, sb_str_t body)
     const sb_jv_t    *root;
     sb_body_object_t  o = { .out = &c->out, .prefix = "", .path = { "", 0 },
                             .old_path = { "", 0 }, .mode = -1 };
-    sb_json_limits_t  limits = { SB_BODY_DEPTH, body.len };
+    sb_json_limits_t  limits = { SB_REQUEST_DEPTH, body.len };
 
     c->mem->doc = sb_jdoc_parse(body, &limits, &rc);
 

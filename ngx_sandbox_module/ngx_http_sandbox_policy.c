@@ -369,6 +369,9 @@ ngx_http_sandbox_policy_verdict(ngx_http_request_t *r,
                  || ctx->facts->env_runs;
         p.has_image = ctx->facts->has_image;
         p.image = ctx->facts->image;
+        p.images = ctx->facts->images;
+        p.nimages = ctx->facts->nimages;
+        p.image_unread = ctx->facts->image_unread;
 
         if (sb_op_index(ctx->op) == SB_OP_PTY_OPEN) {
             /* what will be typed there */

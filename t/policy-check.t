@@ -173,7 +173,43 @@ for my $path ('/', '/root', '/etc', '/srv/data') {
        "isolated, with all of $path");
 }
 is((check('--operation', 'file.read', '--path', '/etc/hosts'))[0], 0, 'reading');
-is((check('--operation', 'file.read', '--path', '~/.ssh/id_rsa'))[0], 1, 'C084: reading by "~"');
+
+# C084: what execd would resolve is not read either, by a rule that says so; C086: a name
+# with a backslash can be shown, and taken away by an administrator
+
+for my $name (sort keys %policy) {
+    my @file = $name eq 'default' ? () : ('--policy', "$root/conf/policy.$name");
+
+    for my $op (qw(file.read file.stat file.search dir.list isolated.file.read)) {
+        for my $path ('~/.ssh/id_rsa', '$HOME/x', '/workspace/${X}', '../x', '/workspace/../x',
+                      'x', '', "/workspace/\xff", '/workspace\\..\\x') {
+            ($rc, $out) = check(@file, '--operation', $op, '--path', $path);
+            like($out, qr/^denied: unclear,.*\nreason: A path is absolute/s,
+                 "C084: $name, $op of " . printable($path));
+        }
+
+        is((check(@file, '--operation', $op, '--path', '/workspace/a\\b'))[0], 0,
+           "C086: $name, $op of a name with a backslash");
+        is((check(@file, '--operation', $op, '--path', '/.agent-history/VERSION'))[0], 0,
+           'and of what the SDK has');
+    }
+
+    for my $role (qw(admin operator)) {
+        ($rc, $out) = check(@file, '--operation', 'file.delete', '--path', '/workspace/a\\b',
+                            '--role', $role);
+        my $rule = $name eq 'seed' || $role ne 'admin' ? 'denied: odd-file,'
+                   : 'allowed: odd-file-removed,';
+        like($out, qr/^\Q$rule\E/, "C086: $name, deleting one as $role");
+    }
+
+    for my $op (qw(file.write file.move dir.delete file.chmod)) {
+        like((check(@file, '--operation', $op, '--path', '/workspace/a\\b', '--role', 'admin'))[1],
+             qr/^denied: odd-file,.*\nreason: The path holds a "\\"/s, "$name: nor $op");
+    }
+}
+
+is((check('--operation', 'file.delete', '--path', '/workspace/../a\\b', '--role', 'admin'))[0], 1,
+   'nor one that climbs');
 is((check('--operation', 'command.execute', '--command', 'rm -rf /'))[0], 0,
    'commands are not judged by the default');
 is((check('--operation', 'file.write', '--path', '/workspace/a', '--size', 134217729))[0], 1,

@@ -87,8 +87,8 @@ test_errors(void **state)
         { "deny a;\ndeny a;", "p:2:6: there is a rule \"a\" already, on line "
           "1" },
         { "deny a {\n  colour red;\n}", "p:2:3: a condition is missing here: "
-          "operation, access, actor, role, sandbox, metadata, path, command, "
-          "image, port, file_size, request_size, files, mode, content, archive "
+          "operation, access, actor, role, sandbox, metadata, path, path_has, "
+          "command, image, port, file_size, request_size, files, mode, content, archive "
           "or archive_..." },
         { "deny a {\n  operation file.wirte;\n}", "p:2:13: \"file.wirte\" "
           "matches no operation; their names stand in docs/operations.md" },
@@ -104,6 +104,10 @@ test_errors(void **state)
           "here" },
         { "deny a { file_size > 1x; }", "p:1:22: \"1x\" is no size such as "
           "128m" },
+        { "deny a { path_has dots; }", "p:1:19: a path has backslash, climbs, "
+          "expands, relative, empty, not-utf8 or control" },
+        { "allow a { image unread; }", "p:1:17: \"image unread\" cannot be "
+          "allowed: what is not read is not judged" },
         { "deny a { mode 9; }", "p:1:15: a mode is one to four octal digits, "
           "such as 6000" },
         { "deny a { path ../x; }", "p:1:15: a path pattern has a \".\" or "
@@ -598,6 +602,96 @@ denied_by(const sb_policy_request_t *r, const char *text, const char *rule)
 }
 
 
+/* What a path has in it is asked without judging it; a pattern is not. */
+static void
+test_texts(void)
+{
+    size_t               i;
+    sb_policy_file_t     f = { .mode = SB_MODE_NONE };
+    sb_policy_request_t  r = { .op = sb_op_find(sb_lit("file.read")),
+                               .files = &f, .nfiles = 1, .files_total = 1 };
+
+    static const struct {
+        const char  *path, *rule;
+    } texts[] = {
+        { "/a/b", NULL }, { "/a\\b", "backslash" }, { "/a/..", "climbs" },
+        { "/a\\..\\b", "climbs" }, { "/$A", "expands" }, { "~/a", "expands" },
+        { "a", "relative" }, { "", "empty" }, { "/\xff", "utf8" },
+        { "/a\tb", "control" },
+    };
+
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        f.path = sb_str(texts[i].path, strlen(texts[i].path));
+        denied_by(&r, "deny expands { path_has expands; } "
+                  "deny climbs { path_has climbs; } "
+                  "deny empty { path_has empty; } "
+                  "deny relative { path_has relative; } "
+                  "deny utf8 { path_has not-utf8 empty; } "
+                  "deny backslash { operation file.*; path_has backslash; } "
+                  "deny control { path_has control; } default allow;",
+                  texts[i].rule);
+    }
+
+    f.path = sb_lit("/w/a\\b");
+    denied_by(&r, "deny a { not path_has backslash; } default allow;", NULL);
+    denied_by(&r, "allow a { path_has backslash; } deny b { path /x; } "
+              "default allow;", NULL);
+    denied_by(&r, "deny a { path_has expands; path /x; } default allow;", NULL);
+    denied_by(&r, "deny a { path_has backslash; path /x; } default allow;", "a");
+    r.nfiles = 0;
+    r.files_total = 0;
+    denied_by(&r, "deny a { path_has backslash; } deny b { not path_has empty; } "
+              "default allow;", NULL);
+}
+
+
+static void
+test_images(void)
+{
+    sb_str_t             both[] = { sb_lit("python:3"), sb_lit("evil/x") };
+    sb_policy_request_t  r = { .op = sb_op_find(sb_lit("sandbox.create")) };
+
+    /* one that is not named */
+    denied_by(&r, "deny a { not image python:*; } default allow;", "a");
+    denied_by(&r, "deny a { image python:*; } default allow;", NULL);
+    denied_by(&r, "deny a { image unread; } default allow;", "a");
+    denied_by(&r, "deny a { image \"unread\"; } default allow;", NULL);
+    denied_by(&r, "allow a { image *; } default deny;", "default");
+    denied_by(&r, "allow a { not image evil/*; } default deny;", "default");
+
+    /* ... beside one that is */
+    r.has_image = true;
+    r.image = both[0];
+    denied_by(&r, "deny a { not image python:*; } default allow;", NULL);
+    denied_by(&r, "deny a { image unread; } default allow;", NULL);
+    denied_by(&r, "allow a { image python:*; } default deny;", NULL);
+    r.image_unread = true;
+    denied_by(&r, "deny a { not image python:*; } default allow;", "a");
+    denied_by(&r, "deny a { image unread; } default allow;", "a");
+    denied_by(&r, "allow a { image python:*; } default deny;", "default");
+
+    /* several */
+    r = (sb_policy_request_t) { .op = sb_op_find(sb_lit("pool.create")),
+                                .images = both, .nimages = 2 };
+    denied_by(&r, "deny a { image evil/*; } default allow;", "a");
+    denied_by(&r, "deny a { not image python:*; } default allow;", "a");
+    denied_by(&r, "deny a { not image python:* evil/*; } default allow;", NULL);
+    denied_by(&r, "allow a { image python:*; } default deny;", "default");
+    denied_by(&r, "allow a { image python:* evil/*; } default deny;", NULL);
+    denied_by(&r, "allow a { not image evil/*; } default deny;", "default");
+
+    r.nimages = 0;
+    denied_by(&r, "deny a { not image *; } default allow;", "a");
+    r.op = sb_op_find(sb_lit("template.update"));
+    denied_by(&r, "deny a { not image *; } default allow;", "a");
+
+    /* where none is started there is nothing to ask about */
+    r.op = sb_op_find(sb_lit("pool.update"));
+    denied_by(&r, "deny a { not image *; } deny b { image *; } default allow;",
+              NULL);
+}
+
+
 static void
 test_conditions(void **state)
 {
@@ -627,13 +721,17 @@ test_conditions(void **state)
     /* nothing to ask about: neither a condition nor its opposite holds */
     denied_by(&r, "deny a { sandbox x; } deny b { not sandbox x; } "
               "deny c { not path /x; } deny d { not command x; } "
-              "deny e { not image x; } deny f { not port 1; } "
+              "deny f { not port 1; } "
               "deny g { not metadata a=b; } default allow;", NULL);
+
+    test_images();
 
     r.has_image = true;
     r.image = sb_lit("python:3.12");
     denied_by(&r, "deny a { not image python:*; } default allow;", NULL);
     denied_by(&r, "deny a { image python:3.*; } default allow;", "a");
+
+    test_texts();
 
     r.port = 8080;
     denied_by(&r, "deny a { port 80 8000-8100; } default allow;", "a");
@@ -948,6 +1046,35 @@ test_commands(void **state)
         assert_int_equal(judge(deny, &r).decision, SB_POLICY_ALLOW);
         r.command = sb_lit("[\"ls\",\";\",\"rm\"]");
         assert_int_equal(judge(allow, &r).decision, SB_POLICY_ALLOW);
+
+        /* several of them: each is one */
+
+        r.command = sb_lit("[[\"\"],[\"ls\",\";\"],[\"rm\",\"-rf\"]]");
+        assert_int_equal(judge(deny, &r).decision, SB_POLICY_DENY);
+        assert_int_equal(judge(allow, &r).decision, SB_POLICY_DENY);
+        r.command = sb_lit("[[\"\"],[\"rm\",\"-rf\"]]");
+        assert_int_equal(judge(deny, &r).decision, SB_POLICY_DENY);
+        r.command = sb_lit("[[\"ls\",\";\"],[\"ls\",\"rm\"]]");
+        assert_int_equal(judge(deny, &r).decision, SB_POLICY_ALLOW);
+        assert_int_equal(judge(allow, &r).decision, SB_POLICY_ALLOW);
+        assert_false(judge(deny, &r).unread);
+
+        /* what is no word is not read */
+
+        r.command = sb_lit("[\"ls\",{\"a\":1}]");
+        assert_true(judge(deny, &r).unread);
+        r.command = sb_lit("\"ls\"");
+        assert_true(judge(deny, &r).unread);
+        assert_int_equal(judge(allow, &r).decision, SB_POLICY_DENY);
+
+        /* nor is a template */
+
+        r.op = sb_op_find(sb_lit("template.create"));
+        r.has_command = false;
+        r.command = sb_lit("");
+        assert_int_equal(judge(unread, &r).decision, SB_POLICY_DENY);
+        assert_int_equal(judge(allow, &r).decision, SB_POLICY_DENY);
+        assert_int_equal(judge(deny, &r).decision, SB_POLICY_ALLOW);
     }
 
     /* what is not read is said, and may be refused */

@@ -396,6 +396,98 @@ test_env_runs(void **state)
 }
 
 
+/* What new sandboxes and pools run: a command, whose array it is, whether more
+ * runs than is told, the images, and whether others may be meant. */
+static void
+test_runs(void **state)
+{
+    got_t   g = { 0 };
+    size_t  i, k;
+
+    static const struct {
+        const char  *target, *body, *command;
+        bool         dark, unread;
+        const char  *image, *images[3];
+    } runs[] = {
+        { "/sandboxes", "{\"image\":{\"uri\":\"a\"},\"env\":{\"PATH\":\"x\"}}",
+          "", false, false, "a", { NULL } },
+        { "/sandboxes", "{\"image\":{\"uri\":\"a\"},\"entrypoint\":[\"rm\","
+          "\"x y\"],\"env\":{\"A\":\"x\"}}",
+          "[\"rm\",\"x y\"]", false, false, "a", { NULL } },
+        { "/sandboxes", "{\"image\":{\"uri\":\"a\"},\"entrypoint\":[\"rm\"],"
+          "\"env\":{\"LD_PRELOAD\":\"x\"}}",
+          "[\"rm\"]", true, false, "a", { NULL } },
+        { "/sandboxes", "{\"image\":{\"uri\":\"a\"},\"entrypoint\":\"rm x\"}",
+          "\"rm x\"", false, false, "a", { NULL } },
+        { "/sandboxes", "{\"image\":{\"uri\":\"a\"},\"entrypoint\":null,"
+          "\"snapshotId\":null,\"extensions\":{\"x\":\"y\"}}",
+          "", false, false, "a", { NULL } },
+        { "/sandboxes", "{\"snapshotId\":\"s\"}", "", false, true, NULL,
+          { NULL } },
+        { "/sandboxes", "{\"image\":{\"uri\":\"a\"},\"snapshot_id\":\"s\"}",
+          "", false, true, "a", { NULL } },
+        { "/sandboxes", "{\"image\":{\"uri\":\"a\"},\"extensions\":{"
+          "\"poolRef\":\"p\"}}", "", false, true, "a", { NULL } },
+        { "/sandboxes", "{\"image\":{\"uri\":[\"a\"]}}", "", false, true,
+          NULL, { NULL } },
+
+        { "/pools", "{\"name\":\"p\",\"template\":{\"spec\":{"
+          "\"initContainers\":[{\"image\":\"i\",\"command\":[\"ls\"]}],"
+          "\"containers\":[{\"image\":\"c\",\"command\":[\"sh\",\"-c\"],"
+          "\"args\":[\"rm x\"],\"env\":[{\"name\":\"A\"}],"
+          "\"livenessProbe\":{\"exec\":{\"command\":[\"true\"]}}},"
+          "{\"IMAGE\":\"d\"}]}}}",
+          "[[\"ls\"],[\"sh\",\"-c\",\"rm x\"],[\"true\"]]", false, false, NULL,
+          { "i", "c", "d" } },
+        { "/pools", "{\"template\":{\"containers\":[{\"image\":\"i\","
+          "\"args\":[\"-c\",\"rm x\"]}]}}", "[[\"-c\",\"rm x\"]]", true,
+          false, NULL, { "i" } },
+        { "/pools", "{\"template\":{\"containers\":[{\"image\":\"i\","
+          "\"command\":[\"x\"],\"env\":[{\"name\":\"BASH_ENV\"}]}]}}",
+          "[[\"x\"]]", true, false, NULL, { "i" } },
+        { "/pools", "{\"template\":{\"image\":\"i\",\"command\":\"rm x\"}}",
+          "[[]]", true, false, NULL, { "i" } },
+        { "/pools", "{\"template\":{\"x\":[[{}]]}}", "", false, true, NULL,
+          { NULL } },
+        { "/pools", "{\"template\":\"x\"}", "", false, true, NULL, { NULL } },
+        { "/pools", "{\"name\":\"p\"}", "", false, false, NULL, { NULL } },
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        assert_int_equal(read_request(&g, "POST", runs[i].target,
+                                      sb_str(runs[i].body,
+                                             strlen(runs[i].body))), SB_OK);
+
+        if (!sb_eq(g.r.command, sb_str(runs[i].command,
+                                       strlen(runs[i].command))))
+        {
+            fail_msg("%s: %.*s", runs[i].body, (int) g.r.command.len,
+                     g.r.command.data);
+        }
+
+        assert_int_equal(g.r.argv, runs[i].command[0] != '\0');
+        assert_false(g.r.has_command);
+        assert_int_equal(g.r.env_runs, runs[i].dark);
+        assert_int_equal(g.r.image_unread, runs[i].unread);
+        assert_int_equal(g.r.has_image, runs[i].image != NULL);
+
+        if (runs[i].image) {
+            assert_true(sb_eq(g.r.image, sb_str(runs[i].image, 1)));
+        }
+
+        for (k = 0; k < 3 && runs[i].images[k]; k++) {
+            assert_true(k < g.r.nimages);
+            assert_true(sb_eq(g.r.images[k], sb_str(runs[i].images[k], 1)));
+        }
+
+        assert_int_equal(g.r.nimages, k);
+        done(&g);
+    }
+}
+
+
 static void
 test_facts(void **state)
 {
@@ -994,6 +1086,7 @@ main(void)
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_env_runs),
         cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_runs),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_answers),
