@@ -4,13 +4,21 @@
 import { execd, execdUrl, path, request } from './request';
 
 export interface CommandRequest {
+  /** For a shell; of one that was given as words, how they would be typed. */
   command: string;
+  /** Its words, which no shell reads. */
+  argv?: string[];
   cwd?: string;
   /** Milliseconds. */
   timeout?: number;
+  uid?: number;
+  gid?: number;
   background?: boolean;
   envs?: Record<string, string>;
 }
+
+/** As execd takes it: words or a text. */
+export const commandBody = ({ command, argv, ...rest }: CommandRequest) => (argv ? { argv, ...rest } : { command, ...rest });
 
 export interface CommandStatus {
   id: string;
@@ -87,7 +95,7 @@ export async function runCommand(
 ): Promise<boolean> {
   const aborter = new AbortController();
   const response = await request(execdUrl(sandbox, 'command'), {
-    method: 'POST', json: what, signal: aborter.signal,
+    method: 'POST', json: commandBody(what), signal: aborter.signal,
     headers: { Accept: 'text/event-stream', ...(again ? { 'X-Parent-Operation-Id': again } : {}) },
   });
 

@@ -79,7 +79,9 @@ export interface OperationWhole extends Operation {
   result: Record<string, unknown> | null;
   command: Record<string, unknown> | null;
   wire: Record<string, unknown> | null;
-  files: { n: number; path: string; old_path: string | null; size: number | null; sha256: string | null }[] | null;
+  files: { n: number; path: string; old_path: string | null; size: number | null; sha256: string | null; mode?: number | null }[] | null;
+  /** How many there were: not all may be listed. */
+  files_total?: number | null;
   terminal?: { session: string; mode: string; offset: number; recorded_to: number;
     commands: { at: string; command: string; derived: boolean }[] } | null;
   links: Links | null;

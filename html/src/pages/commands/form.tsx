@@ -19,6 +19,7 @@ interface Props {
 }
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*=/;
+const USER = /^(\d{1,9})(?::(\d{1,9}))?$/;
 
 function variables(text: string): { envs: Record<string, string>; wrong: number | null } {
   const envs: Record<string, string> = {};
@@ -43,6 +44,7 @@ export function CommandForm({ recent, disabled, onRun, ref }: Props) {
   const [command, setCommand] = useState('');
   const [cwd, setCwd] = useState('');
   const [timeout, setTimeout] = useState('');
+  const [user, setUser] = useState('');
   const [env, setEnv] = useState('');
   const [missing, setMissing] = useState<readonly string[]>([]);
   const [background, setBackground] = useState(false);
@@ -52,6 +54,7 @@ export function CommandForm({ recent, disabled, onRun, ref }: Props) {
 
   const seconds = Number(timeout);
   const timeoutWrong = timeout !== '' && !(seconds > 0);
+  const userWrong = user !== '' && !USER.test(user);
   const { envs, wrong } = variables(env);
   const lacking = missing.filter((name) => !envs[name]);
 
@@ -60,13 +63,14 @@ export function CommandForm({ recent, disabled, onRun, ref }: Props) {
       setCommand(what.command);
       setCwd(what.cwd ?? '');
       setTimeout(what.timeout ? String(what.timeout / 1000) : '');
+      setUser([what.uid, what.gid].filter((n) => n !== undefined).join(':'));
       setBackground(what.background ?? false);
       setEnv([
         ...Object.entries(what.envs ?? {}).map(([name, value]) => `${name}=${value}`),
         ...names.map((name) => `${name}=`),
       ].join('\n'));
       setMissing(names);
-      setOptions((open) => open || names.length > 0 || !!what.envs || !!what.cwd || !!what.timeout || !!what.background);
+      setOptions((open) => open || names.length > 0 || !!what.envs || !!what.cwd || !!what.timeout || what.uid !== undefined || !!what.background);
       field.current?.focus();
     },
   }), []);
@@ -80,14 +84,18 @@ export function CommandForm({ recent, disabled, onRun, ref }: Props) {
   }, [disabled]);
 
   const run = () => {
-    if (disabled || command.trim() === '' || timeoutWrong || wrong !== null) {
+    if (disabled || command.trim() === '' || timeoutWrong || userWrong || wrong !== null) {
       return;
     }
+
+    const [, uid, gid] = USER.exec(user) ?? [];
 
     onRun({
       command,
       ...(cwd.trim() ? { cwd: cwd.trim() } : {}),
       ...(timeout ? { timeout: Math.round(seconds * 1000) } : {}),
+      ...(uid ? { uid: Number(uid) } : {}),
+      ...(gid ? { gid: Number(gid) } : {}),
       ...(background ? { background } : {}),
       ...(Object.keys(envs).length > 0 ? { envs } : {}),
     });
@@ -133,10 +141,10 @@ export function CommandForm({ recent, disabled, onRun, ref }: Props) {
           className="min-h-8! flex-1 resize-none text-[13px]! leading-5 placeholder:truncate"
           onChange={(e) => { setCommand(e.target.value); setBack(-1); }} onKeyDown={onKey}
         />
-        <Button aria-expanded={options} aria-label={t('options')} className={cx((options || cwd || timeout || env || background) && 'bg-tint')}
+        <Button aria-expanded={options} aria-label={t('options')} className={cx((options || cwd || timeout || user || env || background) && 'bg-tint')}
           icon={<SlidersHorizontal size={15} aria-hidden />} onClick={() => setOptions(!options)}
         />
-        <Button type="submit" look="primary" disabled={disabled || command.trim() === '' || timeoutWrong || wrong !== null}
+        <Button type="submit" look="primary" disabled={disabled || command.trim() === '' || timeoutWrong || userWrong || wrong !== null}
           icon={<Play size={14} aria-hidden />}
         >
           {t('run')}
@@ -157,10 +165,13 @@ export function CommandForm({ recent, disabled, onRun, ref }: Props) {
               {(p) => <Textarea {...p} rows={2} value={env} className="min-h-14!" onChange={(e) => setEnv(e.target.value)} />}
             </Field>
           </div>
-          <label className="flex items-center gap-2 text-sm sm:col-span-2">
+          <label className="flex items-center gap-2 self-center text-sm">
             <input type="checkbox" checked={background} className="size-4 accent-accent" onChange={(e) => setBackground(e.target.checked)} />
             {t('background')}
           </label>
+          <Field label={t('user')} error={userWrong ? t('userWrong') : null}>
+            {(p) => <Input {...p} value={user} placeholder="UID:GID" inputMode="numeric" onChange={(e) => setUser(e.target.value.trim())} />}
+          </Field>
         </div>
       )}
     </form>

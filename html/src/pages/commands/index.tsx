@@ -7,15 +7,17 @@ import type { CommandRequest } from '@/api/commands';
 import { useLive } from '@/api/live';
 import { liveRoute, operationQuery, operationsQuery } from '@/api/queries';
 import { useSession } from '@/api/session';
-import type { Operation, OperationWhole } from '@/api/types';
+import type { Operation } from '@/api/types';
 import { cx } from '@/lib/cx';
+import { type Asked, lacks, requestOf } from '@/lib/recorded';
 import { defineSearch, text } from '@/lib/search';
 import { Button } from '@/ui/button';
 import { ConnectSnippet } from '@/ui/connect';
 import { Empty, Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
 import { SearchInput } from '@/ui/field';
-import { toastError } from '@/ui/toast';
+import { harmless } from '@/ui/plain-text';
+import { toast, toastError } from '@/ui/toast';
 import { RecordDetail, RunDetail } from './detail';
 import { CommandForm, type FormHandle } from './form';
 import { RecordRow, RunRow } from './rows';
@@ -25,29 +27,9 @@ const useAddress = defineSearch({ op: text(), q: text() });
 const PAGE = 50;
 const SETTLES = 400;
 
-/** What a record says was run; the names of what it does not say. */
-function requestOf({ request: r, summary }: OperationWhole): { what: CommandRequest; missing: string[] } {
-  const says = <T,>(name: string, is: (v: unknown) => v is T) => {
-    const value = r?.[name];
-    return is(value) ? value : undefined;
-  };
-  const isText = (v: unknown): v is string => typeof v === 'string' && v !== '';
-  const isCount = (v: unknown): v is number => typeof v === 'number' && v > 0;
-  const names = r?.env_names;
-
-  return {
-    what: {
-      command: says('command', isText) ?? summary ?? '',
-      cwd: says('cwd', isText),
-      timeout: says('timeout_ms', isCount),
-      background: r?.background === true || undefined,
-    },
-    missing: Array.isArray(names) ? names.filter(isText) : [],
-  };
-}
-
 export function Component() {
   const { t } = useTranslation('commands');
+  const { t: common } = useTranslation();
   const sandbox = useParams().id!;
   const client = useQueryClient();
   const { session, may } = useSession();
@@ -97,9 +79,15 @@ export function Component() {
     setAddress({ op: id });
   };
 
-  const withRecord = async (o: Operation, then: (r: ReturnType<typeof requestOf>) => void) => {
+  const withRecord = async (o: Operation, then: (r: Asked) => void) => {
     try {
-      then(requestOf(await client.fetchQuery(operationQuery(o.id, sandbox))));
+      const asked = requestOf(await client.fetchQuery(operationQuery(o.id, sandbox)));
+
+      if (lacks(asked)) {
+        toast(t('notAgain', { reason: common(`lack.${asked.why}`, { names: harmless(asked.names) }) }));
+      } else {
+        then(asked);
+      }
     } catch (e) {
       toastError(e);
     }

@@ -2,6 +2,7 @@ import { useState } from 'react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Copy, Link2Off, LocateFixed, RotateCcw, ShieldCheck, ShieldQuestionMark } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
+import { commandBody } from '@/api/commands';
 import { api, execdUrl, path, request } from '@/api/request';
 import { useSession } from '@/api/session';
 import type { Operation, OperationWhole, Verified } from '@/api/types';
@@ -9,14 +10,18 @@ import { cx } from '@/lib/cx';
 import { useFormat } from '@/lib/format';
 import { mount } from '@/lib/mount';
 import { operationLink } from '@/lib/operation';
+import { lacks, requestOf } from '@/lib/recorded';
 import { Button } from '@/ui/button';
 import { copyText } from '@/ui/copy';
 import { ConfirmDialog } from '@/ui/dialog';
 import { Menu, MenuItem } from '@/ui/menu';
-import { PlainText } from '@/ui/plain-text';
+import { harmless, PlainText } from '@/ui/plain-text';
 import { toast, toastError } from '@/ui/toast';
-import { commandOf, curlOf, envOf, sdkOf } from './call';
+import { type Copied, curlOf } from './call';
+import { sdkOf } from './call-sdk';
 import type { SetTimelineSearch, TimelineSearch } from './filters';
+
+const plain = (text: string): Copied => ({ text, files: false, values: [] });
 
 const icon = { size: 14, 'aria-hidden': true } as const;
 
@@ -24,19 +29,30 @@ export function CopyAs({ operation: o }: { operation: OperationWhole }) {
   const { t } = useTranslation('timeline');
   const { t: common } = useTranslation();
   const ways = [
-    ['link', new URL(`.${operationLink(o)}`, mount).href],
+    ['link', plain(new URL(`.${operationLink(o)}`, mount).href)],
     ['curl', curlOf(o)],
     ['sdk', sdkOf(o)],
-    ['json', JSON.stringify(o, null, 2)],
+    ['json', plain(JSON.stringify(o, null, 2))],
   ] as const;
 
-  const copy = (text: string) => copyText(text).then(() => toast(common('copied')), toastError);
+  const copy = async ({ text, files, values }: Copied) => {
+    try {
+      await copyText(text);
+      toast([
+        common('copied'), files && t('copy.files'), values.length > 0 && t('copy.values', { names: values.join(', ') }),
+      ].filter(Boolean).join(' '));
+    } catch (e) {
+      toastError(e);
+    }
+  };
 
   return (
     <Menu trigger={<Button size="sm" icon={<Copy {...icon} />}>{t('copyAs')}</Button>}>
-      {ways.map(([way, text]) => text !== null && (
-        <MenuItem key={way} onSelect={() => void copy(text)}>{t(`copy.${way}`)}</MenuItem>
-      ))}
+      {ways.map(([way, what]) => (lacks(what) ? (
+        <MenuItem key={way} disabled onSelect={() => undefined}>
+          <span className="grid">{t(`copy.${way}`)}<span className="text-xs">{common(`lack.${what.why}`, { names: harmless(what.names) })}</span></span>
+        </MenuItem>
+      ) : <MenuItem key={way} onSelect={() => void copy(what)}>{t(`copy.${way}`)}</MenuItem>))}
     </Menu>
   );
 }
@@ -44,20 +60,31 @@ export function CopyAs({ operation: o }: { operation: OperationWhole }) {
 /** Does a command once more, after a question when not all of it is on record. */
 export function RunAgain({ operation: o }: { operation: OperationWhole }) {
   const { t } = useTranslation('timeline');
+  const { duration } = useFormat();
   const { may } = useSession();
   const [asks, setAsks] = useState(false);
-  const command = commandOf(o);
+  const { t: common } = useTranslation();
 
-  if (!command || !o.sandbox_id || !may('operator')) {
+  if (o.type !== 'command.execute' || !o.sandbox_id || !may('operator')) {
     return null;
   }
 
-  const env = envOf(o);
+  const asked = requestOf(o);
+
+  if (lacks(asked)) {
+    return (
+      <Button size="sm" icon={<RotateCcw {...icon} />} disabled title={common(`lack.${asked.why}`, { names: harmless(asked.names) })}>
+        {t('again.run')}
+      </Button>
+    );
+  }
+
+  const { what: command, missing: env } = asked;
 
   const run = async () => {
     // it ends when it ends: that it began is what is waited for, the rest is on record
     const response = await request(execdUrl(o.sandbox_id!, 'command'), {
-      json: command, headers: { 'X-Parent-Operation-Id': o.id },
+      json: commandBody(command), headers: { 'X-Parent-Operation-Id': o.id },
     });
 
     toast(t('again.started'));
@@ -72,6 +99,15 @@ export function RunAgain({ operation: o }: { operation: OperationWhole }) {
         action={t('again.run')} onConfirm={run}
       >
         <PlainText text={command.command} label={t('again.command')} className="max-h-48 rounded-md border bg-raised" />
+        {(command.timeout !== undefined || command.uid !== undefined || command.background) && (
+          <p className="text-xs text-dim">
+            {[
+              command.timeout !== undefined && t('again.timeout', { time: duration(command.timeout) }),
+              command.uid !== undefined && t('again.user', { user: [command.uid, command.gid].filter((n) => n !== undefined).join(':') }),
+              command.background && t('again.background'),
+            ].filter(Boolean).join(' · ')}
+          </p>
+        )}
       </ConfirmDialog>
     </>
   );
