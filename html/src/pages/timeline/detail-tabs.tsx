@@ -1,17 +1,12 @@
 import type { ReactNode } from 'react';
-import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { Link } from 'react-router';
-import { api, path } from '@/api/request';
-import type { Operation, OperationPage, OperationWhole } from '@/api/types';
+import type { Operation, OperationWhole } from '@/api/types';
 import { useFormat } from '@/lib/format';
 import { operationLink, operationTitle } from '@/lib/operation';
-import { Empty, Skeleton } from '@/ui/empty';
-import { ErrorNote } from '@/ui/error-note';
 import { PlainText, Recorded } from '@/ui/plain-text';
-import { denied, StatusBadge, Tag } from '@/ui/status';
+import { denied, StatusBadge } from '@/ui/status';
 import { Time } from '@/ui/time';
-import { FileX2 } from 'lucide-react';
 
 /** Members of a recorded object, one to a line; what is nested as JSON. */
 export function Members({ of, shown = {} }: {
@@ -113,59 +108,5 @@ export function Links({ operation: o }: { operation: OperationWhole }) {
       ))}
       {links && !links.complete && <p className="px-3 py-2 text-xs text-dim">{t('moreLinks')}</p>}
     </>
-  );
-}
-
-const MOST_FILES = 500;
-
-/** The files that a run had touched by then, each as it stood. */
-export function FilesThen({ operation: o }: { operation: Operation }) {
-  const { t } = useTranslation('timeline');
-  const { bytes } = useFormat();
-  const { data, error, isPending } = useQuery({
-    queryKey: ['files-then', o.sandbox_id, o.actor.run, o.cursor],
-    queryFn: ({ signal }) => api<OperationPage>(path`sandboxes/${o.sandbox_id!}/operations`, {
-      params: { run: o.actor.run, path: '*', before: o.cursor + 1, limit: MOST_FILES, type: 'file.*' }, signal,
-    }),
-    staleTime: Infinity,
-  });
-
-  if (error) {
-    return <div className="p-3"><ErrorNote error={error} /></div>;
-  }
-
-  if (isPending) {
-    return <Skeleton className="p-3" />;
-  }
-
-  // the newest first: the first that is said of a path is how it stood
-  const then = new Map<string, Operation>();
-
-  for (const one of data.items) {
-    if (one.file && one.status === 'succeeded' && (one.file.after_hash || one.file.change === 'delete') && !then.has(one.file.path)) {
-      then.set(one.file.path, one);
-    }
-  }
-
-  if (then.size === 0) {
-    return <Empty icon={FileX2} title={t('filesThen.none')} />;
-  }
-
-  return (
-    <ul aria-label={t('tabs.files')}>
-      {[...then.values()].sort((a, b) => a.file!.path.localeCompare(b.file!.path)).map((one) => (
-        <li key={one.id} className="flex h-8 items-center gap-2 border-b px-3">
-          <Link to={operationLink(one)} className={`min-w-0 flex-1 truncate hover:underline ${one.file!.change === 'delete' ? 'text-dim line-through' : ''}`}>
-            <Recorded text={one.file!.path} />
-          </Link>
-          {one.id === o.id && <Tag tone="accent">{t('filesThen.now')}</Tag>}
-          <span className="w-16 shrink-0 text-right text-xs text-dim tabular-nums">
-            {one.file!.after_size !== null ? bytes(one.file!.after_size) : t('filesThen.gone')}
-          </span>
-          <Time at={one.started_at} as="clock" className="w-24 shrink-0 text-right text-xs text-dim" />
-        </li>
-      ))}
-      {data.next !== null && <li className="px-3 py-2 text-xs text-dim">{t('filesThen.more', { count: MOST_FILES })}</li>}
-    </ul>
   );
 }

@@ -15,9 +15,10 @@ import { denied, StatusBadge } from '@/ui/status';
 import { Tabs } from '@/ui/tabs';
 import { Time } from '@/ui/time';
 import { Around, CopyAs, RunAgain, VerifiedMark } from './actions';
-import { FilesThen, Links, Members, Requested } from './detail-tabs';
-import { Diff } from './diff';
+import { Links, Members, Requested } from './detail-tabs';
+import { Diff, mayDiffer } from './diff';
 import { actorOf, isGap, waited } from './entries';
+import { FilesThen } from './files-then';
 import type { SetTimelineSearch, TimelineSearch } from './filters';
 import { Output } from './output';
 import { Value } from './value';
@@ -41,14 +42,16 @@ function Body({ operation: o, search, setSearch }: { operation: OperationWhole }
   const { duration } = useFormat();
   const has: Record<Tab, boolean> = {
     output: o.output !== null && o.terminal == null,
-    diff: !!o.file?.has_diff,
+    diff: mayDiffer(o),
     replay: o.terminal != null || o.output !== null,
     request: true, result: true, actor: true, wire: o.wire !== null,
     files: !!o.actor.run && !!o.sandbox_id && o.sandbox_id !== '_gateway',
     links: true,
   };
   const open = TABS.filter((tab) => has[tab]);
-  const tab = open.find((one) => one === search.tab) ?? open[0]!;
+  // a difference that there may be is not what one comes to
+  const first = open.find((one) => one !== 'diff' || o.file?.has_diff)!;
+  const tab = open.find((one) => one === search.tab) ?? first;
   const value = (name: 'source' | 'run' | 'thread' | 'correlation' | 'actor', text: string | null) =>
     text && <Value name={name} value={text} search={search} setSearch={setSearch} />;
 
@@ -76,7 +79,7 @@ function Body({ operation: o, search, setSearch }: { operation: OperationWhole }
   };
 
   return (
-    <Tabs<Tab> label={t('detail')} value={tab} onChange={(to) => setSearch({ tab: to === open[0] ? '' : to }, 'replace')}
+    <Tabs<Tab> label={t('detail')} value={tab} onChange={(to) => setSearch({ tab: to === first ? '' : to }, 'replace')}
       tabs={open.map((name) => ({ value: name, label: t(`tabs.${name}`), content: content[name] }))}
     />
   );

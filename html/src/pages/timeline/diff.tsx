@@ -36,11 +36,15 @@ function Unified({ text }: { text: string }) {
   );
 }
 
+/** Is there something that it changed in a file?  Of further files the difference is made when it is asked for. */
+export const mayDiffer = (o: OperationWhole) => !!o.file?.has_diff
+  || ((o.files?.length ?? 0) > 1 && /(?:^|\.)file\.(?:write|replace|move|delete)$/.test(o.type) && o.status === 'succeeded');
+
 /** What an operation changed in its files: before and after, side by side. */
 export function Diff({ operation: o }: { operation: OperationWhole }) {
   const { t } = useTranslation('timeline');
-  const [n, setN] = useState(0);
   const files = o.files ?? [];
+  const [n, setN] = useState(o.file?.has_diff ? 0 : files[1]?.n ?? 0);
   const file = files.find((f) => f.n === n);
   const route = `${operationsRoute(o.sandbox_id ?? undefined)}/${o.id}`;
   const { data: unified, error, isPending, refetch } = useQuery({
