@@ -1,8 +1,10 @@
 import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
+import { useQuery } from '@tanstack/react-query';
 import { ArrowDown, FilterX, History, LocateFixed, Play, TriangleAlert } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { useParams } from 'react-router';
 import { useSandboxNames } from '@/api/names';
+import { facetsQuery } from '@/api/queries';
 import type { Operation } from '@/api/types';
 import { useFormat } from '@/lib/format';
 import { useHotkeys } from '@/lib/hotkeys';
@@ -22,7 +24,7 @@ import { FILTERS, filtersOf, NO_FILTERS, useTimelineSearch } from './filters';
 import { TimelineHistogram } from './histogram';
 import { useRecords } from './records';
 import { Day, Group, Row } from './row';
-import { Stepper } from './stepper';
+import { Stepper, wentWrong } from './stepper';
 import { useRowView } from './view';
 
 const NONE: readonly Operation[] = [];
@@ -45,6 +47,8 @@ export function Component() {
   const field = useRef<HTMLInputElement>(null);
   const [pointed, setPointed] = useState<string | null>(null);
   const [stepping, setStepping] = useState(false);
+  // what lies ahead is looked through: what was behind is not asked for again
+  const seeking = useRef(false);
   const wide = useMedia('(min-width: 1024px)');
   const items = records?.items ?? NONE;
   const { view, density } = useRowView();
@@ -90,6 +94,59 @@ export function Component() {
 
   const at = items.findIndex((o) => o.id === active);
 
+  // a run is gone through from its first record on, however long it is
+  const { data: counted } = useQuery({ ...facetsQuery(sandbox, filters), enabled: stepping });
+  const total = search.not.length === 0 && counted?.facets?.exact ? counted.facets.total : null;
+  const base = records?.base ?? (total !== null && records?.newer === false ? total - items.length : null);
+  const known = (base ?? 0) + items.length;
+  const all = total !== null && total >= known ? String(total) : `${known}${records?.newer !== false ? '+' : ''}`;
+
+  const stepTo = (o: Operation | undefined) => {
+    if (o) {
+      open(o);
+    }
+  };
+
+  const toFirst = async () => {
+    if (records?.older !== false) {
+      await records?.window.first();
+    }
+    stepTo(records?.window.get().items[0]);
+  };
+
+  const toLast = async () => {
+    if (records?.newer !== false) {
+      await records?.window.show();
+    }
+    stepTo(records?.window.get().items.at(-1));
+  };
+
+  const toWrong = async () => {
+    const from = items[at]?.cursor ?? 0;
+
+    seeking.current = true;
+
+    for (;;) {
+      const held = records!.window.get();
+      const wrong = held.items.find((o) => o.cursor > from && wentWrong(o));
+
+      if (wrong || held.newer === false || held.error) {
+        seeking.current = wrong !== undefined;
+        stepTo(wrong);
+        return;
+      }
+      await records!.window.more('newer');
+    }
+  };
+
+  // once it is there, wherever the list was
+  useEffect(() => {
+    if (stepping && active) {
+      list.current?.reveal(active);
+      seeking.current = false;
+    }
+  }, [stepping, active, records?.epoch]);
+
   const goTo = (to: number) => {
     const o = items[Math.min(Math.max(to, 0), items.length - 1)];
 
@@ -117,12 +174,16 @@ export function Component() {
     'l': () => setSearch({ still: !search.still }, 'replace'),
   });
 
-  const known = useDeferredValue(items).find((o) => o.id === search.op);
+  const listed = useDeferredValue(items).find((o) => o.id === search.op);
   const detail = search.op && (
-    <Detail key={search.op} id={search.op} sandbox={sandbox} known={known} search={search} setSearch={setSearch} onClose={close} />
+    <Detail key={search.op} id={search.op} sandbox={sandbox} known={listed} search={search} setSearch={setSearch} onClose={close} />
   );
 
-  const onNear = useCallback((end: 'older' | 'newer') => void records?.window.more(end), [records?.window]);
+  const onNear = useCallback((end: 'older' | 'newer') => {
+    if (end === 'newer' || !seeking.current) {
+      void records?.window.more(end);
+    }
+  }, [records?.window]);
   const onFollow = useCallback((on: boolean) => records?.window.follow(on), [records?.window]);
   const render = useCallback((e: Entry) => {
     switch (e.kind) {
@@ -146,7 +207,7 @@ export function Component() {
         <div className="flex items-center gap-3 px-3 pt-2.5">
           <h1 className="min-w-0 flex-1 truncate text-lg font-semibold">{run ? <>{t('run')} <bdi>{harmless(run)}</bdi></> : t('title')}</h1>
           {run && items.length > 0 && !stepping && (
-            <Button size="sm" icon={<Play size={14} aria-hidden />} onClick={() => { setStepping(true); open(items[0]!); list.current?.reveal(items[0]!.id); }}>
+            <Button size="sm" icon={<Play size={14} aria-hidden />} onClick={() => { setStepping(true); void toFirst(); }}>
               {t('step.through')}
             </Button>
           )}
@@ -166,7 +227,10 @@ export function Component() {
       )}
       <TimelineHistogram sandbox={sandbox} filters={filters} not={not} search={search} setSearch={setSearch} />
       {stepping && run && at >= 0 && (
-        <Stepper items={items} at={at} more={records?.newer !== false} onStep={goTo} onClose={() => setStepping(false)} />
+        <Stepper items={items} at={at} n={base === null ? null : base + at + 1} all={all} earlier={records?.older !== false}
+          more={records?.newer !== false} onStep={goTo} onFirst={() => void toFirst()} onLast={() => void toLast()}
+          onWrong={() => void toWrong()} onClose={() => setStepping(false)}
+        />
       )}
       <div className="flex min-h-0 flex-1">
         <div className="relative flex min-w-0 flex-1 flex-col">
@@ -195,7 +259,7 @@ export function Component() {
           {items.length > 0 && records && (
             <WindowList
               ref={list} items={entries} height={ENTRY_HEIGHT[density]} itemKey={entryKey} label={t('list')} active={active}
-              onNear={onNear} onFollow={onFollow} ended={records.newer === false} epoch={records.epoch} startAt={records.startAt}
+              onNear={onNear} onFollow={onFollow} ended={records.newer === false} epoch={records.epoch} startAt={records.from ?? records.startAt}
               render={render}
             />
           )}

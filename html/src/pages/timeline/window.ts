@@ -34,6 +34,10 @@ export interface Held {
   complete: boolean;
   /** Changes when the list is another one, not the same one moved. */
   epoch: number;
+  /** How many stand before the first of `items`; null while nobody knows. */
+  base: number | null;
+  /** The first of all, when the list is read from there on. */
+  from: string | undefined;
 }
 
 export interface Question {
@@ -45,6 +49,7 @@ export interface Question {
 
 const NOTHING: Held = {
   items: [], older: null, newer: null, fresh: 0, sought: null, loading: true, error: null, complete: true, epoch: 0,
+  base: null, from: undefined,
 };
 
 /** One list out of two, each record once; of two versions the one of `over`. */
@@ -141,11 +146,36 @@ export class RecordWindow {
         items, loading: false, error: null, fresh: 0, complete: before.complete && (after?.complete ?? true),
         sought: items.length > 0 || before.next === null ? null : this.looked(null, before, true),
         older: before.next !== null, newer: after ? after.next !== null : false, epoch: this.held.epoch + 1,
+        base: before.next === null ? 0 : null, from: undefined,
       });
       told.forEach((e) => this.tell(e));
 
       if (items.length < 50 && before.next !== null) {
         await this.more('older');
+      }
+    });
+  }
+
+  /** Holds the oldest records, and nothing else. */
+  first(): Promise<void> {
+    return this.once('jump', async () => {
+      this.waiting = [];
+
+      const page = await this.ask({ order: 'asc' });
+      const items = this.shown(page);
+      const told = this.waiting;
+
+      this.waiting = [];
+      this.oldest = page.items[0]?.cursor;
+      this.newest = page.items.at(-1)?.cursor ?? 0;
+      this.set({
+        items, loading: false, error: null, fresh: 0, complete: page.complete, sought: null,
+        older: false, newer: page.next !== null, epoch: this.held.epoch + 1, base: 0, from: items[0]?.id,
+      });
+      told.forEach((e) => this.tell(e));
+
+      if (items.length === 0) {
+        await this.more('newer');
       }
     });
   }
@@ -223,6 +253,13 @@ export class RecordWindow {
   /** Takes a list, without what is too much at the end that nobody looks at. */
   private keep(items: Operation[], looking: End, patch: Partial<Held>) {
     const over = items.length - HELD;
+    const [was] = this.held.items;
+    let base = this.held.base;
+
+    // what came before the first one, and what goes with it below
+    if (base !== null && was) {
+      base = Math.max(0, base - Math.max(0, items.findIndex((o) => o.id === was.id)));
+    }
 
     if (over > 0 && looking === 'older') {
       items = items.slice(0, HELD);
@@ -232,9 +269,10 @@ export class RecordWindow {
       items = items.slice(over);
       this.oldest = items[0]!.cursor;
       patch = { ...patch, older: true };
+      base = base === null ? null : base + over;
     }
 
-    this.set({ ...patch, items });
+    this.set({ ...patch, items, base: patch.older === false ? 0 : base });
   }
 
   /** Does the reader look at the newest end?  Then what comes is seen, and stays in view. */
