@@ -1,5 +1,7 @@
 import { request } from 'node:http';
-import { facts, is, live, looks, ok, open, run, sees, settled, shot, still, token, until, url } from './lib/browser.mjs';
+import {
+  facts, is, live, looks, ok, open, overflow, run, sees, serious, settled, shot, still, token, until, url,
+} from './lib/browser.mjs';
 import { sides } from './lib/diff.mjs';
 import { command } from './lib/gateway.mjs';
 
@@ -151,6 +153,90 @@ await run({
     await rows(page).filter({ hasText: 'command number 1000000' }).waitFor();
     ok(await atEnd(page), 'one click leads to the newest');
     await page.context().close();
+  },
+
+  'a long run, step by step': async (browser) => {
+    const page = await open(browser);
+    const wrong = 2_500;
+    const made = (o) => ({ ...o, status: o.cursor === wrong ? 'failed' : 'succeeded' });
+
+    await pretend(page, 3_000, made);
+    await page.route('**/api/v1/operations/id-*', (route) => {
+      const [, n] = /id-(\d+)/.exec(route.request().url());
+
+      return route.fulfill({ json: { seq: null, cursor: Number(n), id: `id-${n}`, sandbox_id: 's', source: 'sdk', type: 'command.execute',
+        status: 'succeeded', started_at: new Date(1.7e12 + n * 1000).toISOString(), duration_ms: 1, summary: `command number ${n}`,
+        actor: { type: 'agent', id: 'a', run: 'long' }, output: null, file: null, verdict: null, lock: null, chain: null,
+        request: {}, result: {}, command: null, wire: null, files: [], links: null } });
+    });
+    await page.goto(`${url}runs/long`);
+    await rows(page).filter({ hasText: 'command number 3000' }).waitFor();
+    await page.getByRole('button', { name: 'Step through' }).click();
+
+    const steps = page.getByRole('group', { name: 'Step through' });
+    const step = async (n) => {
+      await steps.getByText(`Step ${n} of 3000`, { exact: true }).waitFor();
+      await record(page).getByRole('heading', { name: `command number ${n}`, exact: true }).waitFor();
+      await page.locator('[role="option"][aria-selected="true"]').filter({ hasText: `command number ${n}` }).waitFor();
+      return true;
+    };
+    const press = (name) => steps.getByRole('button', { name, exact: true }).click();
+
+    ok(await step(1), 'a run begins with its first record, however many there are');
+    await press('Next step');
+    await press('Next step');
+    ok(await step(3), 'and goes on from there');
+    await press('Next failure');
+    ok(await step(wrong), 'to what went wrong, pages further on, which keeps its number');
+    await press('Previous step');
+    ok(await step(wrong - 1), 'and back');
+    await press('Last step');
+    ok(await step(3_000), 'to the end');
+    await press('Previous step');
+    ok(await step(2_999), 'which is counted from the end');
+    await press('First step');
+    ok(await step(1), 'and to the beginning again');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'C137 eight tabs': async (browser) => {
+    const first = await open(browser);
+    const tabs = [first];
+    const hide = (page, hidden) => page.evaluate((is) => {
+      Object.defineProperty(document, 'hidden', { configurable: true, get: () => is });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, hidden);
+
+    // a browser has six connections to a host, of all its tabs together
+    for (let n = 0; n < 8; n++) {
+      const page = n === 0 ? first : await first.context().newPage();
+      let streams = 0;
+      let over = 0;
+
+      page.on('request', (r) => { streams += /\/live\b/.test(r.url()) ? 1 : 0; });
+      for (const end of ['requestfailed', 'requestfinished']) {
+        page.on(end, (r) => { over += /\/live\b/.test(r.url()) ? 1 : 0; });
+      }
+      page.streams = () => streams - over;
+      tabs[n] = page;
+      await page.goto(history(facts.sandbox));
+      await rows(page).first().waitFor();
+      await page.getByRole('button', { name: 'Live', exact: true }).waitFor();
+      is(page.streams(), 1, `C137 tab ${n + 1} loads, and has one stream`);
+      if (n < 7) {
+        await hide(page, true);
+        await until(() => page.streams() === 0, 'the end of a stream');
+      }
+    }
+
+    is(tabs.map((page) => page.streams()), [0, 0, 0, 0, 0, 0, 0, 1], 'C137 a tab that nobody looks at has none');
+    await command(facts.sandbox, 'echo while-hidden');
+    await hide(tabs[7], true);
+    await hide(first, false);
+    await rows(first).filter({ hasText: 'echo while-hidden' }).waitFor();
+    is(first.streams(), 1, 'C137 one that is looked at again has it again, with what came meanwhile');
+    await first.context().close();
   },
 
   'include, exclude, group, around': async (browser) => {
@@ -502,6 +588,24 @@ await run({
     ok(/17 operations · journal_full/.test(await gap.innerText()), 'what is missing is said, with its cause, whatever the filters');
     ok(await gap.evaluate((e) => getComputedStyle(e).backgroundImage.includes('repeating')), 'and hatched');
     await shot(page, 'gap');
+
+    // on every page, on a phone too
+    const banner = page.getByText('Not everything is on record: history has 2 gaps.');
+    is(await banner.count(), 0, 'where nothing is missing nothing is said');
+    await page.route('**/api/v1/overview*', async (route) => {
+      const answer = await (await route.fetch()).json();
+
+      await route.fulfill({ json: { ...answer, gaps: { ...answer.gaps, count: 2 } } });
+    });
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(`${url}sandboxes`);
+    await sees(banner, 'a banner says that history has gaps');
+    await settled(page);
+    is([await overflow(page), await serious(page)], [0, []], 'as wide as a phone, and axe finds nothing serious');
+    await shot(page, 'gap-banner');
+    await page.getByRole('link', { name: 'Show', exact: true }).click();
+    await page.waitForURL(/history\?type=gateway\.gap/);
+    ok(true, 'and leads to them');
     await page.context().close();
   },
 

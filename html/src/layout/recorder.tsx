@@ -55,6 +55,18 @@ export function RecorderBanner() {
     : data?.recorder.status === 'degraded' ? t('banner.degraded')
     : null;
 
+  const missing = data?.gaps.count ?? 0;
+
+  if (!said && missing > 0) {
+    return (
+      <p role="status" className="flex items-center gap-2 border-b border-warn bg-warn-tint px-4 py-1.5 text-sm">
+        <TriangleAlert size={15} aria-hidden className="shrink-0 text-warn" />
+        <span className="min-w-0 flex-1">{t('banner.gaps', { count: missing })}</span>
+        <Link to="/history?type=gateway.gap" className="shrink-0 underline">{t('banner.show')}</Link>
+      </p>
+    );
+  }
+
   return said && (
     <p role="alert" className="flex items-center gap-2 border-b border-warn bg-warn-tint px-4 py-1.5 text-sm">
       <TriangleAlert size={15} aria-hidden className="shrink-0 text-warn" />
