@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
 # Field cases of the gate that belong to no other file: links inside the sandbox and
-# beside our own files (C085), names of downloads (C088), refusals that say who
-# refuses, at once (C139).
+# beside our own files (C085), names with percent signs (C083) and of downloads (C088),
+# refusals that say who refuses, at once (C139).
 
 use strict;
 use warnings;
@@ -62,6 +62,38 @@ for (['/tmp/out/x', '/tmp/keep/x'], ['/tmp/file', '/tmp/keep/y']) {
               [ $path, 'allow' ], 'the record says what was sent, and claims no more');
     unlike(JSON::PP::encode_json({ map { $_ => $e->{$_} } qw(result wire request) }),
            qr/checked|\Q$real\E/, 'nor anything of what it led to');
+}
+
+# --- C083, C088: names are decoded once, and are what they are -------------------------------
+
+for my $name ('50%.txt', 'a%2fb', '100%25', "\xe6\x8a\xa5\xe5\x91\x8a \"x\".txt",
+              "a\r\nSet-Cookie: x=1", 'n' x 251 . '.txt') {
+    my $path = "/tmp/$name";
+    my $shown = substr $name =~ s/[^\x20-\x7e]/?/gr, 0, 30;
+    my $query = 'path=' . $path =~ s/([^\w.\/-])/sprintf '%%%02x', ord $1/ger;
+    my $text = join '', map { /["\\]/ ? "\\$_" : ord($_) < 32 ? sprintf('\u%04x', ord) : $_ }
+                        split //, $path;
+    my $known = decode('UTF-8', $path);
+
+    for (
+        [ 'written', upload($text), '' ],
+        [ 'shown', $t->get("$execd/files/info?$query"), undef ],
+        [ 'opened', $t->get("$execd/files/download?$query"), 'x' ],
+        [ 'changed', $t->post("$execd/files/replace", body => qq({"$text":{"old":"x","new":"yz"}}),
+                              headers => [ 'Content-Type: application/json' ]), undef ],
+        [ 'opened again', $t->get("$execd/files/download?$query"), 'yz' ],
+        [ 'deleted', $t->delete("$execd/files?$query"), undef ],
+    ) {
+        my ($what, $answer, $content) = @$_;
+
+        is($answer->status, 200, "C083: $shown is $what") or diag($answer->content);
+        is($answer->content, $content, 'as it is') if defined $content && length $content;
+        is($answer->header('Set-Cookie'), undef, 'and nothing else comes of it');
+        my $e = $t->record($answer);
+        is($e->{file}{path} // $e->{files}[0]{path}, $known, 'the record has the name');
+    }
+
+    is($t->get("$execd/files/info?$query")->status, 404, 'it is gone');
 }
 
 like(SandboxTest::read_file("$FindBin::Bin/../docs/policy.md"),
@@ -140,6 +172,17 @@ for (
     my $own = $t->get("$API/operations/$e->{event_id}/content");
     unlike(join("\n", map { "@$_" } @{ $own->{headers} }), qr/[^\x09\x20-\x7e\n]|Set-Cookie|n{200}/i,
            'a header of our own is ASCII, without it');
+}
+
+# C083: upstream gets what was sent, not what it means
+
+for my $sent ('/w/50%25.txt', '/w/a%252fb', '/w/a%2fb') {
+    $t->up->mark;
+    my $r = $t->get("$execd/files/download?path=$sent");
+    my ($seen) = $t->up->requests;
+    like($seen->{target}, qr/\?path=\Q$sent\E$/, "C083: $sent goes on as it is");
+    is($t->record($r)->{file}{path}, $sent =~ s/%([\da-f]{2})/chr hex $1/gier,
+       'the record has it decoded once');
 }
 
 for my $format (qw(csv html jsonl)) {
