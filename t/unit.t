@@ -29,7 +29,10 @@ for my $name (@names) {
     my ($passed) = $out =~ /\[  PASSED  \] (\d+) test/;
 
     ok($status == 0 && $passed, "$name: " . ($passed // 0) . ' tests')
-        or diag($out);
+        or do { diag($out); next };
+
+    # what was measured
+    diag("$name: $_") for grep { /^\d+ / } split /\n/, $out;
 }
 
 done_testing;
