@@ -34,6 +34,8 @@ interface Options {
   sandbox: string;
   pty: string;
   size(): { cols: number; rows: number } | null;
+  /** Makes the terminal as large as its place is now, and tells it. */
+  fit(): void;
   onOutput(o: Output): void;
   onState(s: ConnectionState): void;
 }
@@ -259,13 +261,22 @@ export class PtyConnection {
       this.greeted = true;
       this.tries = 0;
       this.say({ is: 'open' });
-      this.resize();
+      this.fitSoon(this.ws);
       this.remember(this.ws, RECORDED);
     } else if (frame.type === 'exit') {
       this.exit = { code: frame.exit_code ?? null };
     } else if (frame.type === 'error' && frame.code === 'TAKEN_OVER') {
       this.takenOver = true;
     }
+  }
+
+  /** Once what said that the line was cut has gone: there is more room then. */
+  private fitSoon(ws: WebSocket | null) {
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      if (this.ws === ws && this.open) {
+        this.o.fit();
+      }
+    }));
   }
 
   /** Which record is ours: so that a line of ours is known when it is in our way. */

@@ -118,6 +118,7 @@ export function Pane({ sandbox, pty, shown, copyOnSelect, label, onNew, onClose,
       connection.current = new PtyConnection({
         sandbox, pty,
         size: () => made.size(),
+        fit: () => made.fitNow(),
         onOutput: (o) => {
           if (o.missing > 0) {
             made.modesUnknown = true;

@@ -190,7 +190,8 @@ export class Screen {
     this.timer = setTimeout(() => this.fitNow(), SETTLED);
   }
 
-  private fitNow() {
+  /** As large as its place is. */
+  fitNow(): void {
     const size = this.fit.proposeDimensions();
 
     if (this.size() && size && size.cols >= 2 && size.rows >= 2) {
