@@ -16,7 +16,42 @@ const more = async (page, item) => {
   await page.getByRole('menuitem', { name: item }).click();
 };
 
+const names = (page) => page.locator('tbody tr td:first-child a').allInnerTexts();
+const search = (page) => page.getByLabel('Search by name, id or image', { exact: true });
+
 await run({
+  'found': async (browser) => {
+    const page = await at(browser, 'sandboxes');
+    const only = (...wanted) => until(async () => JSON.stringify((await names(page)).sort()) === JSON.stringify(wanted.sort()), `only ${wanted}`)
+      .then(() => true, () => false);
+
+    await page.keyboard.press('/');
+    await page.keyboard.type('REPORT');
+    ok(await only('report-builder'), 'a sandbox is found by a part of its name');
+    ok(page.url().endsWith('q=REPORT'), 'which stands in the address');
+    await search(page).fill('node:22');
+    ok(await only('old-experiment'), 'by its image');
+    await search(page).fill(facts.sandbox.slice(0, 18));
+    ok(await only('data-cleaning-7'), 'by its id');
+    await search(page).fill('no-such-sandbox');
+    await page.getByText('No sandbox matches').waitFor();
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    ok(await only('data-cleaning-7', 'old-experiment', 'report-builder'), 'deleted ones are in the list too');
+
+    await page.getByLabel('State', { exact: true }).selectOption('Deleted');
+    ok(await only('old-experiment'), 'a state is a filter');
+    ok(page.url().endsWith('state=Deleted'), 'in the address');
+    await page.getByRole('link', { name: 'old-experiment' }).click();
+    await page.getByRole('option').filter({ hasText: 'echo before-it-went' }).waitFor();
+    await page.getByRole('option').filter({ hasText: 'sandbox.delete' }).waitFor();
+    ok(true, 'and one that is deleted has its history');
+    await page.goBack();
+    await page.getByLabel('State', { exact: true }).selectOption('Running');
+    ok(await only('data-cleaning-7', 'report-builder'), 'those that run');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
   'created': async (browser) => {
     const page = await at(browser, 'sandboxes');
 

@@ -15,6 +15,10 @@ use SandboxConsole;
 
 my $c = SandboxConsole->new;
 
+my $gone = $c->sandbox('old-experiment', image => 'node:22-slim');
+
+$c->command($gone, 'echo before-it-went');
+$c->ask(DELETE => "/v1/sandboxes/$gone");
 $c->fact(sandbox => $c->sandbox('data-cleaning-7'), other => $c->sandbox('report-builder'));
 $c->look('sandboxes');
 $c->stop;
