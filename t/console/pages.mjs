@@ -1,4 +1,4 @@
-import { facts, is, LANGUAGES, looks, ok, open, run, settled, signIn, url } from './lib/browser.mjs';
+import { facts, is, LANGUAGES, looks, ok, open, run, settled, signIn, still, url } from './lib/browser.mjs';
 
 const PAGES = {
   'overview': '',
@@ -65,6 +65,51 @@ const size = async (browser) => {
   await page.context().close();
 };
 
+// C129: what strangers name, and what an upstream says, on every page
+const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>\u001b]0;evil\u0007\u202egnp.exe';
+
+const hostile = async (browser) => {
+  const page = await open(browser);
+  let named = 0;
+
+  await page.route(/\/v1\//, async (route) => {
+    const { pathname } = new URL(route.request().url());
+
+    if (/\/(?:live|session)$/.test(pathname)) {
+      return route.continue();
+    }
+    if (!pathname.includes('/api/v1/')) {
+      return route.fulfill({ status: 500, json: { code: 'DOCKER::FAILED', message: HOSTILE } });
+    }
+
+    const response = await route.fetch();
+    const text = await response.text();
+
+    named += text.includes('"data-cleaning-7"') ? 1 : 0;
+    return route.fulfill({ response, body: text.replaceAll('"data-cleaning-7"', JSON.stringify(HOSTILE)) });
+  });
+
+  const box = `sandboxes/${facts.sandbox}`;
+  let seen = 0;
+
+  for (const [name, at] of Object.entries({ ...PAGES, 'sandbox-files': `${box}/files`, 'sandbox-commands': `${box}/commands`, 'sandbox-terminal': `${box}/terminal`,
+    'policy-asked': `policy?operation=file.write&path=${encodeURIComponent(HOSTILE)}`, 'metadata': 'sandboxes?metadata=team%3Ddata' })) {
+    await page.goto(url + at);
+    await settled(page);
+    await still(page);
+    const got = await page.evaluate(() => ({ title: document.title, made: document.querySelectorAll('img:not([src="icon.svg"]), [onerror], main script').length,
+      text: document.body.innerText }));
+
+    ok(got.title !== '1' && got.made === 0, `C129 ${name}: a hostile name and a hostile error are text`, JSON.stringify([got.title, got.made]));
+    ok(!/[\u001b\u0007\u202e]/.test(got.text), `C129 ${name}: and nothing in them acts`);
+    seen += got.text.includes('<script>document.title=1</script>') ? 1 : 0;
+  }
+
+  ok(named > 5 && seen > 7, `C129 and they were there (${named} answers, seen on ${seen} pages)`);
+  is(page.seen.errors.filter((e) => !/status of (?:500|404)/.test(e)), [], 'C129 no error in the browser, none of CSP');
+  await page.context().close();
+};
+
 const [en, zh] = LANGUAGES.map(pictures);
 
-await run({ en }, { 'zh-CN': zh, size });
+await run({ en }, { 'zh-CN': zh, size, hostile });

@@ -33,7 +33,7 @@ function refusal(t: TFunction, { code, details }: ApiError): string | null {
 /** What went wrong and what to do, in a sentence of the reader's language. */
 export function errorText(t: TFunction, e: unknown): { text: string; detail: string | null } {
   if (!(e instanceof ApiError)) {
-    return { text: t('errors.unexpected'), detail: e instanceof Error ? e.message : String(e) };
+    return { text: t('errors.unexpected'), detail: harmless(e instanceof Error ? e.message : String(e)) };
   }
 
   const code = KNOWN.find((c) => c === e.code);
@@ -42,7 +42,7 @@ export function errorText(t: TFunction, e: unknown): { text: string; detail: str
 
   return {
     text: refusal(t, e) ?? (code ? t(`errors.${code}`) : t('errors.status', { status: e.status })),
-    detail: said || null,
+    detail: told(said),
   };
 }
 
