@@ -33,7 +33,8 @@ my $hostile = "<img src=x onerror=alert(1)> \e]52;c;ZXZpbA==\a \x{202e}gnp.exe";
 $c->command($other, 'printf %s "$X"', body => { envs => { X => $hostile } }, actor => '<b>bold</b>');
 $c->command($other, "echo '<script>document.title=1</script>'", actor => '<b>bold</b>');
 
-$c->fact(sandbox => $id, other => $other, gone => $gone, gateway => $c->gateway->pid);
+$c->fact(sandbox => $id, other => $other, gone => $gone, gateway => $c->gateway->pid,
+         link => [ "$SandboxProcess::BUILD/sandbox-gateway", 'link', '--data', $c->gateway->data ]);
 
 # tokens of all roles, as an admin makes them
 my %tokens = (admin => $c->gateway->token);

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { facts, is, ok, open, run, sees, settled, shot, signIn, token, url } from './lib/browser.mjs';
 
 const field = (page) => page.getByLabel('Token', { exact: true });
@@ -95,6 +96,31 @@ await run({
     await field(page).waitFor();
     ok(true, 'and out');
     await page.context().close();
+  },
+
+  // as people get it: printed by the program, for once
+  'by a link of the program': async (browser) => {
+    const [program, ...args] = facts.link;
+    const [link] = /http\S+/.exec(execFileSync(program, args, { encoding: 'utf8' }));
+    const page = await open(browser, { as: null });
+
+    is(new URL(link).origin, new URL(url).origin, 'it is an address of this console');
+    await page.goto(link);
+    await inside(page).waitFor();
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
+    ok(!page.url().includes('code'), 'a link that `sandbox-gateway link` prints signs in, and leaves the address');
+    await page.reload();
+    await inside(page).waitFor();
+    await page.goto(`${url}tokens`);
+    await page.getByRole('heading', { name: 'Tokens', level: 1 }).waitFor();
+    ok(true, 'to all there is');
+    await page.context().close();
+
+    const again = await open(browser, { as: null });
+    await again.goto(link);
+    await again.getByText(/was used already/).waitFor();
+    ok(await field(again).isVisible(), 'and to nothing when it is used again');
+    await again.context().close();
   },
 
   'a link used before': async (browser) => {
