@@ -29,7 +29,7 @@ END_POLICY
 my $c = SandboxConsole->new(args => [ '--policy', "$tmp/policy" ]);
 
 $c->fact(sandbox => $c->sandbox('data-cleaning-7'), other => $c->sandbox('report-builder'),
-         locked => $c->sandbox('locked-down'), seen => $c->sandbox('as-seen'), gateway => $c->gateway->pid);
+         locked => $c->sandbox('locked-down'), seen => $c->sandbox('as-seen'), replayed => $c->sandbox('replayed'), gateway => $c->gateway->pid);
 $c->look('terminal');
 $c->stop;
 
