@@ -164,7 +164,7 @@ sub again {
 
     my $s = SandboxLive->open($t, $path, query => $query, last => $begin);
     $s->wait_for(sub { (grep { $_->{event} eq 'lock' } @{ $_[0]->events }) >= @$want
-                       and $_[0]->id >= ($want->[-1] // { id => 0 })->{id} });
+                       and ($_[0]->id // 0) >= ($want->[-1] // { id => 0 })->{id} });
     is_deeply([ grep { $_->{event} eq 'lock' && $_->{id} <= $all[-1]{id} } @{ $s->events } ],
               $want, $what);
     $s->close;
