@@ -16,6 +16,9 @@ const PAGES = {
   overview: { at: url, shows: (page, name) => page.getByRole('link', { name: new RegExp(`echo ${name};`) }) },
   files: { at: at('files'), shows: (page, name) => page.getByRole('treeitem', { name: `${name}.txt` }) },
   commands: { at: at('commands'), shows: (page, name) => page.getByRole('listitem').filter({ hasText: `echo ${name};` }) },
+  sandboxes: { at: `${url}sandboxes`, shows: (page, name) => page.getByRole('link', { name: `made-${name}`, exact: true }) },
+  tokens: { at: `${url}tokens`, shows: (page, name) => page.getByText(`bot-${name}`) },
+  policy: { at: `${url}policy`, shows: (page) => page.locator('main:not(:has([role="alert"])) [data-rule="default"]') },
   locks: { at: at('locks'), shows: (page, name) => page.getByText(`/workspace/held/${name}`) },
 };
 
@@ -32,6 +35,13 @@ async function work(name) {
     method: 'POST', headers: { 'OPEN-SANDBOX-API-KEY': process.env.CONSOLE_TOKEN, 'Content-Type': 'application/json', Connection: 'close' },
     body: JSON.stringify({ keys: [{ path: `/workspace/held/${name}`, mode: 'write' }], ttl_ms: 900_000, owner: 'build' }),
   }));
+  const made = (route, json) => again(() => fetch(new URL(route, url), {
+    method: 'POST', headers: { 'OPEN-SANDBOX-API-KEY': process.env.CONSOLE_TOKEN, 'Content-Type': 'application/json', Connection: 'close' },
+    body: JSON.stringify(json),
+  }));
+  await made('../v1/sandboxes', { image: { uri: 'python:3.11' }, entrypoint: ['sleep', '3600'], timeout: 3600,
+    resourceLimits: { cpu: '100m', memory: '64Mi' }, metadata: { sandbox_name: `made-${name}` } });
+  await made('api/v1/tokens', { role: 'viewer', actor: { id: `bot-${name}` } });
 }
 
 await run({

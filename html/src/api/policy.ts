@@ -48,6 +48,8 @@ export interface Judgement {
 export const policyQuery = () => queryOptions({
   queryKey: ['policy'],
   queryFn: ({ signal }) => api<{ items: PolicyInForce[] }>('policy', { signal }),
+  // changed elsewhere too
+  refetchInterval: 10_000,
 });
 
 export const checkPolicy = (question: PolicyQuestion) =>

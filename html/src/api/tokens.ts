@@ -35,6 +35,8 @@ export type MadeToken = Token & { token: string };
 export const tokensQuery = () => queryOptions({
   queryKey: ['tokens'],
   queryFn: ({ signal }) => api<{ items: Token[] }>('tokens', { signal }),
+  // changed elsewhere too
+  refetchInterval: 10_000,
 });
 
 export const makeToken = (wanted: TokenRequest) => api<MadeToken>('tokens', { json: wanted });
