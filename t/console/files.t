@@ -45,7 +45,7 @@ $c->write($id, "$w/old/report.csv", "a,b\n1,2\n");
 $c->write($id, "$w/data.bin", join '', map { chr } 0 .. 255);
 $c->write($id, "$w/chart.png", decode_base64(join '', <DATA>));
 $c->write($id, "$w/windows.ini", "[a]\r\nx=1\n");
-$c->command($id, "head -c 6000000 /dev/zero | tr '\\0' x > $w/large.log; mkdir $w/empty $w/odd; echo x > '$w/odd/back\\slash.txt';"
+$c->command($id, "head -c 6000000 /dev/zero | tr '\\0' x > $w/large.log; mkdir $w/empty $w/odd; echo x > '$w/odd/back\\slash.txt'; echo x > '$w/odd/mo\$ney.txt';"
     . " printf '#!/bin/sh\\necho run\\n' > $w/run.sh; chmod 750 $w/run.sh");
 
 # C129: names and texts of strangers
