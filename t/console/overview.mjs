@@ -1,7 +1,7 @@
 // The first page: what it counts leads to what was counted, and what is wrong
 // with the recorder, or missing, is said.
 
-import { facts, is, ok, open, run, sees, url } from './lib/browser.mjs';
+import { facts, is, ok, open, run, sees, until, url } from './lib/browser.mjs';
 
 const rows = (page) => page.getByRole('option');
 const number = (page, name) => page.locator('dl > div').filter({ has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) }).getByRole('link');
@@ -67,6 +67,21 @@ await run({
     await page.getByRole('tab', { name: 'curl' }).click();
     await sees(page.getByText(`http://${host}/v1/sandboxes`).first(), 'in the way that one likes');
     ok(!(await page.locator('main').innerText()).includes('sbx_'), 'and no token in it');
+    await page.context().close();
+  },
+
+  'a list that lacks something': async (browser) => {
+    const page = await open(browser);
+    let asked = 0;
+
+    await page.route('**/api/v1/sandboxes?*', async (route) => {
+      asked++;
+      await route.fulfill({ json: { items: [], next: null, total: 0, upstream: 'partial', complete: false } });
+    });
+    await page.goto(`${url}sandboxes/${facts.sandbox}/commands`);
+    await page.getByRole('textbox', { name: 'Command', exact: true }).fill('echo typed');
+    await until(() => asked > 2, 'a list that was asked for again');
+    is(await page.getByRole('textbox', { name: 'Command', exact: true }).inputValue(), 'echo typed', 'a page stays, with what was typed, when a list lacks its sandbox for a moment');
     await page.context().close();
   },
 

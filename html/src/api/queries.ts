@@ -3,6 +3,7 @@
 import {
   infiniteQueryOptions, keepPreviousData, queryOptions,
 } from '@tanstack/react-query';
+import { ApiError } from './errors';
 import { api, path, type Params } from './request';
 import type {
   Health, OperationPage, OperationWhole, OutputPage, Overview, SandboxPage,
@@ -63,7 +64,14 @@ export const sandboxQuery = (id: string) => queryOptions({
   queryKey: ['sandbox', id],
   queryFn: async ({ signal }) => {
     const page = await api<SandboxPage>('sandboxes', { params: { q: id, limit: 50 }, signal });
-    return page.items.find((s) => s.id === id) ?? null;
+    const found = page.items.find((s) => s.id === id);
+
+    // a list that lacks something says nothing of what is not in it
+    if (!found && (!page.complete || page.upstream !== 'ok')) {
+      throw new ApiError(503, 'GATEWAY_OVERLOADED', '');
+    }
+
+    return found ?? null;
   },
   refetchInterval: 10_000,
 });

@@ -27,11 +27,11 @@ export function Activity({ range }: { range: Range }) {
     <Card title={t('overTime')}>
       <div className="px-3 pt-3 pb-2">
         <ol className="flex h-24 items-stretch gap-px">
-          {bars.map((b) => {
+          {bars.map((b, i) => {
             const said = t('bar', { at: moment(b.from), count: b.total, failed: count(b.failed) });
 
             return (
-              <li key={b.from} className="min-w-0 flex-1">
+              <li key={i} className="min-w-0 flex-1">
                 <Link to={`/history?from=${b.from}&to=${b.to}`} aria-label={said} title={said}
                   className="flex h-full flex-col justify-end rounded-sm hover:bg-sunk"
                 >
