@@ -89,8 +89,9 @@ const helpers = () => {
           n: e.querySelectorAll('[role="option"], [role="treeitem"], [role="tab"], [role="radio"]').length };
       });
     },
-    /** What a widget points at. */
+    /** What a widget points at.  One that was drawn anew is counted anew. */
     at(i) {
+      keyboard.widgets();
       const e = document.querySelector(`[data-widget="${i}"]`);
       const holder = e.matches('[aria-activedescendant]') ? e : e.querySelector('[aria-activedescendant]');
 
@@ -99,6 +100,7 @@ const helpers = () => {
         || [...e.querySelectorAll('[aria-selected="true"]')].map(name).join() || '-';
     },
     focus(i) {
+      keyboard.widgets();
       const e = document.querySelector(`[data-widget="${i}"]`);
       const inside = e.matches('[tabindex="0"]') ? e : e.querySelector('[tabindex="0"], [aria-selected="true"]') ?? e;
       inside.focus();
