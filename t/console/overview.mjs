@@ -5,7 +5,16 @@ import { facts, is, ok, open, run, sees, until, url } from './lib/browser.mjs';
 
 const rows = (page) => page.getByRole('option');
 const number = (page, name) => page.locator('dl > div').filter({ has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) }).getByRole('link');
-const counted = (n) => new RegExp(`^${n} operations?( ·.*)?$`);
+const COUNTED = /^(\d+) operations?( ·.*)?$/;
+
+/** Goes from a number to what it counts, until nobody has added to it meanwhile. */
+const leads = (page, from, what) => until(async () => {
+  const n = await from();
+  const said = page.getByText(COUNTED).first();
+
+  await said.waitFor();
+  return n > 0 && Number((await said.innerText()).match(COUNTED)[1]) === n && await rows(page).count() === n;
+}, what);
 
 /** The overview, with something in it changed. */
 const changed = (page, change) => page.route('**/api/v1/overview*', async (route) => {
@@ -20,25 +29,30 @@ await run({
     const page = await open(browser);
     const home = () => page.goto(`${url}?range=24h`);
 
-    await home();
-    const failures = Number(await number(page, 'Failures').innerText());
-    ok(failures > 0, 'failures are counted');
-    await number(page, 'Failures').click();
-    await page.waitForURL(/history\?from=24h&status=failed&status=timeout/);
-    await page.getByText(counted(failures)).first().waitFor();
-    is(await rows(page).count(), failures, 'and are the ones that the number leads to');
+    await leads(page, async () => {
+      await home();
+      const n = Number(await number(page, 'Failures').innerText());
+
+      await number(page, 'Failures').click();
+      await page.waitForURL(/history\?from=24h&status=failed&status=timeout/);
+      return n;
+    }, 'the failures that are counted');
+    ok(true, 'failures are counted, and are the ones that the number leads to');
 
     await home();
     await page.getByRole('link', { name: 'agent:report-bot' }).click();
     await rows(page).first().waitFor();
     await sees(page.getByText(/^Actor: report-bot$/), 'an actor leads to what it did');
 
-    await home();
-    const type = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'file.write', exact: true }) });
-    const writes = Number((await type.innerText()).match(/(\d+)\s*$/)[1]);
-    await type.getByRole('link').click();
-    await page.getByText(counted(writes)).first().waitFor();
-    is(await rows(page).count(), writes, 'a type to its operations, as many as were counted');
+    await leads(page, async () => {
+      await home();
+      const type = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'file.write', exact: true }) });
+      const n = Number((await type.innerText()).match(/(\d+)\s*$/)[1]);
+
+      await type.getByRole('link').click();
+      return n;
+    }, 'the operations of a type');
+    ok(true, 'a type to its operations, as many as were counted');
 
     await home();
     await page.getByRole('link', { name: 'data-cleaning-7', exact: true }).click();
