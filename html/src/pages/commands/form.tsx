@@ -83,15 +83,19 @@ export function CommandForm({ recent, disabled, onRun, ref }: Props) {
     }
   }, [disabled]);
 
+  // what stands in the field, drawn already or not: who types quickly is not
+  // made to press Enter twice
   const run = () => {
-    if (disabled || command.trim() === '' || timeoutWrong || userWrong || wrong !== null) {
+    const text = field.current?.value ?? command;
+
+    if (disabled || text.trim() === '' || timeoutWrong || userWrong || wrong !== null) {
       return;
     }
 
     const [, uid, gid] = USER.exec(user) ?? [];
 
     onRun({
-      command,
+      command: text,
       ...(cwd.trim() ? { cwd: cwd.trim() } : {}),
       ...(timeout ? { timeout: Math.round(seconds * 1000) } : {}),
       ...(uid ? { uid: Number(uid) } : {}),
