@@ -185,7 +185,26 @@ const part = (where) => async (browser) => {
   await page.context().close();
 };
 
+async function dialogs(browser) {
+  const page = await open(browser);
+
+  await page.goto(`${url}sandboxes`);
+  await settled(page);
+
+  const opener = page.getByRole('button', { name: 'New sandbox' });
+
+  await opener.focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor();
+  ok(await page.evaluate(() => !!document.activeElement.closest('[role="dialog"]')), 'a dialog has the keyboard');
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await until(() => opener.evaluate((e) => e === document.activeElement), 'the keyboard at the button');
+  ok(true, 'and gives it back to what opened it');
+  await page.context().close();
+}
+
 const parts = Object.entries(PAGES).map(([name, where]) => [name, part(where)]);
 const half = parts.length / 2;
 
-await run(Object.fromEntries(parts.slice(0, half)), Object.fromEntries(parts.slice(half)));
+await run({ dialogs, ...Object.fromEntries(parts.slice(0, half)) }, Object.fromEntries(parts.slice(half)));

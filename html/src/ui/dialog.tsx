@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, type RefObject, useRef, useState } from 'react';
 import { X } from 'lucide-react';
 import { Dialog as Radix } from 'radix-ui';
 import { useTranslation } from 'react-i18next';
@@ -18,8 +18,22 @@ interface Props {
   wide?: boolean;
 }
 
+/** Who had the keyboard when it opened: a field that takes it at once would be remembered in its place. */
+function useOpener(open: boolean): RefObject<Element | null> {
+  const opener = useRef<Element | null>(null);
+  const was = useRef(false);
+
+  if (open && !was.current) {
+    opener.current = document.activeElement;
+  }
+  was.current = open;
+
+  return opener;
+}
+
 export function Dialog({ open, onOpenChange, title, description, children, footer, wide }: Props) {
   const { t } = useTranslation();
+  const opener = useOpener(open);
 
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
@@ -27,6 +41,13 @@ export function Dialog({ open, onOpenChange, title, description, children, foote
         <Radix.Overlay className="fixed inset-0 z-40 bg-[#0008]" />
         <Radix.Content
           {...(description ? {} : { 'aria-describedby': undefined })}
+          onCloseAutoFocus={(e) => {
+            // a menu that it was chosen from is gone, and knows who opened it
+            if (opener.current instanceof HTMLElement && opener.current.isConnected && opener.current !== document.body) {
+              e.preventDefault();
+              opener.current.focus();
+            }
+          }}
           className={cx(
             'fixed left-1/2 top-1/2 z-50 flex max-h-[90dvh] w-[calc(100vw-24px)] -translate-x-1/2',
             '-translate-y-1/2 flex-col rounded-md border border-line bg-bg',
