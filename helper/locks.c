@@ -68,6 +68,7 @@ locks_tell(locks_t *t, const locks_event_t *e)
 void
 locks_event(locks_req_t *r, sb_lock_code_e code, locks_event_t *e)
 {
+    unsigned        n;
     locks_req_t    *b;
     locks_entry_t  *key;
 
@@ -88,8 +89,10 @@ locks_event(locks_req_t *r, sb_lock_code_e code, locks_event_t *e)
     b = locks_blocker(r, &key);
 
     if (b) {
-        while (b->blocker) {
-            /* it waits, too: who is in the way of both? */
+        /* it waits, too: who is in the way of both?  Of a long queue not all
+         * is walked for each that stands in it */
+
+        for (n = 0; b->blocker && n < LOCKS_CHAIN; n++) {
             b = b->blocker;
         }
 

@@ -29,6 +29,8 @@
 #define LOCKS_AWAY_US    2000000u   /* a worker may come back within */
 #define LOCKS_LOOK_US    10000u     /* ... is it alive? */
 #define LOCKS_TELL_US    100000u    /* a wait is told of after that */
+#define LOCKS_CHAIN      1024       /* of a queue, that is walked for its head:
+                                       else who stands so far ahead is named */
 #define LOCKS_TALES      (4 * 1024 * 1024)  /* bytes of frames to be taken */
 #define LOCKS_RECALL_US  500000u    /* after our start */
 
