@@ -15,6 +15,8 @@ async function commands(browser, id = facts.sandbox) {
 
   await page.goto(commandsUrl(id));
   await field(page).waitFor();
+  // texts that come late hide a page for a moment, and with it what has the keyboard
+  await settled(page);
   return page;
 }
 
