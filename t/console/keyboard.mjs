@@ -89,10 +89,13 @@ const helpers = () => {
           n: e.querySelectorAll('[role="option"], [role="treeitem"], [role="tab"], [role="radio"]').length };
       });
     },
-    /** What a widget points at.  One that was drawn anew is counted anew. */
+    /** What a widget points at; nothing, when another has taken its place. */
     at(i) {
-      keyboard.widgets();
       const e = document.querySelector(`[data-widget="${i}"]`);
+
+      if (!e) {
+        return '';
+      }
       const holder = e.matches('[aria-activedescendant]') ? e : e.querySelector('[aria-activedescendant]');
 
       return holder?.getAttribute('aria-activedescendant')
@@ -100,7 +103,6 @@ const helpers = () => {
         || [...e.querySelectorAll('[aria-selected="true"]')].map(name).join() || '-';
     },
     focus(i) {
-      keyboard.widgets();
       const e = document.querySelector(`[data-widget="${i}"]`);
       const inside = e.matches('[tabindex="0"]') ? e : e.querySelector('[tabindex="0"], [aria-selected="true"]') ?? e;
       inside.focus();
@@ -115,7 +117,7 @@ const helpers = () => {
 };
 
 /** What is asked for again is as it was: others are at work, and what goes away takes the keyboard with it. */
-async function still(page) {
+async function frozen(page) {
   const kept = new Map();
 
   await page.route(/\/console\/api\/v1\/(?!.*\blive\b)/, async (route) => {
@@ -142,9 +144,11 @@ const part = (where) => async (browser) => {
   const dark = [];
 
   await page.addInitScript(helpers);
-  await still(page);
+  await frozen(page);
   await page.goto(url + where);
   await (name === 'sandbox-terminal' ? ready(page) : settled(page));
+  // the header tells of the recorder when it has heard of it
+  await page.locator('header').getByRole('link', { name: /gaps?$/ }).waitFor();
   await page.evaluate(() => keyboard.begin());
 
   let stops = 0;
@@ -173,13 +177,20 @@ const part = (where) => async (browser) => {
   const widgets = () => page.evaluate(() => keyboard.widgets());
 
   for (const { i } of await widgets()) {
-    const w = (await widgets()).find((one) => one.i === i && one.n > 1);
+    await settled(page);
+    const w = await page.evaluate((i) => {
+      const one = keyboard.widgets().find((w) => w.i === i && w.n > 1);
+
+      if (one) {
+        keyboard.focus(i);
+      }
+      return one ?? null;
+    }, i);
 
     if (!w) {
       continue;
     }
 
-    await page.evaluate((i) => keyboard.focus(i), w.i);
     const before = await page.evaluate((i) => keyboard.at(i), w.i);
     let moved = false;
 
