@@ -5,6 +5,8 @@ import { facts, is, ok, open, run, sees, until, url } from './lib/browser.mjs';
 
 const rows = (page) => page.getByRole('option');
 const number = (page, name) => page.locator('dl > div').filter({ has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) }).getByRole('link');
+/** One of the cards: the same words may stand in others too. */
+const card = (page, title) => page.locator('main section').filter({ has: page.getByRole('heading', { name: title, exact: true }) });
 const COUNTED = /^(\d+) operations?( ·.*)?$/;
 
 /** Goes from a number to what it counts, until nobody has added to it meanwhile. */
@@ -40,13 +42,13 @@ await run({
     ok(true, 'failures are counted, and are the ones that the number leads to');
 
     await home();
-    await page.getByRole('link', { name: 'agent:report-bot' }).click();
+    await card(page, 'By actor').getByRole('link', { name: 'agent:report-bot', exact: true }).click();
     await rows(page).first().waitFor();
     await sees(page.getByText(/^Actor: report-bot$/), 'an actor leads to what it did');
 
     await leads(page, async () => {
       await home();
-      const type = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'file.write', exact: true }) });
+      const type = card(page, 'By type').getByRole('listitem').filter({ has: page.getByRole('link', { name: 'file.write', exact: true }) });
       const n = Number((await type.innerText()).match(/(\d+)\s*$/)[1]);
 
       await type.getByRole('link').click();
@@ -55,12 +57,12 @@ await run({
     ok(true, 'a type to its operations, as many as were counted');
 
     await home();
-    await page.getByRole('link', { name: 'data-cleaning-7', exact: true }).click();
+    await card(page, 'Recently active sandboxes').getByRole('link', { name: 'data-cleaning-7', exact: true }).click();
     await page.waitForURL(new RegExp(`sandboxes/${facts.sandbox}/history`));
     ok(true, 'a sandbox, by its name, to its history');
 
     await home();
-    await page.getByRole('list').getByRole('link', { name: /: [1-9]\d* operations?, / }).last().click();
+    await card(page, 'Operations over time').getByRole('link', { name: /: [1-9]\d* operations?, / }).last().click();
     await rows(page).first().waitFor();
     ok(/from=.*&to=/.test(page.url()), 'a bar to what happened then');
     is(page.seen.errors, [], 'no error in the browser');

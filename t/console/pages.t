@@ -43,7 +43,9 @@ $tokens{$_} = $c->ask(POST => '/console/api/v1/tokens', json => { role => $_, ac
 $c->fact(tokens => \%tokens);
 
 $c->look('pages');
-$c->look('signin', 'prefix', 'roles', 'keyboard', 'overview');
+$c->look('signin', 'prefix', 'roles');
+# these count what is there, and go round it: nobody else works on it meanwhile
+$c->look('keyboard', 'overview');
 $c->stop;
 
 done_testing;
