@@ -149,10 +149,12 @@ my $l = $t->post("$API/sandboxes/s1/leases",
     body => '{"keys":[{"path":"/leased","mode":"write"}]}')->json;
 $t->secret($l->{token});
 is(upload('/leased/x', $soon)->status, 423, 'a lease holds');
+$up->mark;
 is(upload('/leased/x', $soon, "X-Sandbox-Lease: $l->{token}")->status, 200,
    'who is inside does not wait for it');
-($seen) = $up->requests(qr{^POST .*/files/upload.*}) ;
-unlike($seen->{head}, qr/lease-/, 'the token goes no further');
+my @inside = $up->requests(qr{^POST .*/files/upload});
+is(scalar @inside, 1, 'its upload has gone up');
+unlike($inside[0]{head}, qr/x-sandbox-lease|lease-/i, 'and the token no further');
 is(upload('/out/x', $soon, "X-Sandbox-Lease: $l->{token}")->status, 423,
    'but for others');
 $r = upload('/leased/x', 'X-Sandbox-Lease: lease-0');
