@@ -24,7 +24,20 @@ my $id = $r->json->{id};
 my $execd = "/v1/sandboxes/$id/proxy/44772";
 ok($t->wait_for(sub { $t->get("$execd/ping")->status == 200 }), 'it is ready');
 
-sub locks { @{ (eval { $t->get("$API/sandboxes/$id/locks")->json } // {})->{items} // [] } }
+# an error is no empty list: it dies, and who waits asks again
+
+sub locks {
+    my $r = $t->get("$API/sandboxes/$id/locks");
+    die 'the list of locks: ', $r->status, "\n" if $r->status != 200;
+
+    return @{ $r->json->{items} };
+}
+
+sub holds {
+    my $n = shift;
+
+    return $t->wait_for(sub { my @held = eval { locks() }; !$@ && @held == $n }, @_);
+}
 
 sub background {
     return $t->post("$execd/command", headers => [ "X-Sandbox-Lock: $_[1]" ],
@@ -36,22 +49,30 @@ sub stat_of {
                    headers => [ 'X-Sandbox-Lock-Timeout: 100ms' ])->status;
 }
 
+is($t->post("$execd/command", body => '{"command":"touch /tmp/a"}')->status, 200,
+   'a file is made');
+is(stat_of('/tmp/a'), 200, 'and seen');
+
 my $run = background('sleep 300', 'write:/tmp/a, read:/tmp/b');
 is($run->status, 200, 'a command runs on');
 my ($command) = $run->content =~ /"text":"([0-9a-f]{32})"/;
 ok($command, 'execd names it') or diag($run->content);
-ok($t->wait_for(sub { (locks())[0]{detached} }), 'it keeps its keys');
+ok($t->wait_for(sub { my ($held) = eval { locks() }; $held && $held->{detached} }),
+   'it keeps its keys');
 my $before = [ locks() ];
 is(stat_of('/tmp/a'), 423, 'others wait for it');
 
 my $short = background('sleep 1', 'write:/tmp/c');
-ok($t->wait_for(sub { locks() == 2 }), 'so does another');
+ok(holds(2), 'so does another');
 
 $t->kill_helper;
 $t->start_helper;
-ok($t->wait_for(sub { locks() >= 1 }), 'the helper is there again');
-isnt(stat_of('/tmp/a'), 200, 'others still wait for it');
-ok($t->wait_for(sub { locks() == 1 }, 10), 'the one that has ended keeps none');
+ok($t->wait_for(sub { scalar(() = eval { locks() }) >= 1 }), 'the helper is there again');
+
+# 503: no lock is granted until the worker is there, too
+like(stat_of('/tmp/a'), qr/^(?:423|503)$/, 'others still wait for it');
+ok(holds(1, 10), 'the one that has ended keeps none');
+ok($t->wait_for(sub { stat_of('/tmp/a') == 423 }), 'and the other still holds');
 is($t->record($short, sandbox => $id, timeout => 10)->{status}, 'succeeded',
    'its end was found out');
 
@@ -62,17 +83,16 @@ is_deeply([ @{$now}{ qw(id type actor state detached keys) } ],
 
 $t->kill_helper;
 $t->start_helper;
-ok($t->wait_for(sub { locks() == 1 }), 'after a second restart, too');
+ok(holds(1), 'after a second restart, too');
 
 $t->delete("$execd/command?id=$command");
-ok($t->wait_for(sub { locks() == 0 }, 10), 'it ends: its keys are free');
-isnt(stat_of('/tmp/a'), 423, 'for others');
+ok(holds(0, 10), 'it ends: its keys are free');
+is(stat_of('/tmp/a'), 200, 'for others');
 
 $t->kill_helper;
 $t->start_helper;
-ok($t->wait_for(sub { $t->get("$API/sandboxes/$id/locks")->status == 200 }),
-   'after another restart');
-is(scalar(locks()), 0, 'nothing comes back');
+ok($t->wait_for(sub { eval { locks(); 1 } }), 'after another restart');
+is(scalar(() = locks()), 0, 'nothing comes back');
 
 $t->stop;
 done_testing;
