@@ -20,7 +20,6 @@ use Time::HiRes qw(sleep time);
 my $ROOM = $ENV{SANDBOX_TEST_PATIENCE} // 1;
 my $API = '/console/api/v1';
 my $t = SandboxTest->new(workers => 3, location => 'sandbox_locks on;',
-    locations => 'location = /pid { return 200 $pid; }',
     allow => [ qr/worker process \d+ exited on signal 9/ ])->start;
 my $up = $t->up;
 my $execd = '/v1/sandboxes/s1/proxy/44772';

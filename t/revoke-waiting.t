@@ -23,17 +23,19 @@ chmod 0666, $t->{token_file};
 $t->start;
 $t->sandbox('s1');
 
-# both workers have the helper
 ok($t->wait_for(sub {
-    5 == grep { $t->get("$API/overview")->status == 200 } 1 .. 5;
-}), 'the helper is there');
+    my %to = $t->to_each_worker;
+    2 == grep { $t->get("$API/overview", conn => $_)->status == 200 } values %to;
+}), 'both workers have the helper');
 
-# Sends the first bytes of a request's body; the rest is sent by its code.
+# Sends the first bytes of a request's body, to a certain worker; the rest is sent
+# by its code.
 
 sub begin {
-    my ($target, $token, $body, @headers) = @_;
+    my ($worker, $target, $token, $body, @headers) = @_;
 
-    my $c = $t->connect;
+    my %to = $t->to_each_worker;
+    my $c = $to{$worker};
     my $half = int(length($body) / 2);
     $c->write("POST $target HTTP/1.1\r\nHost: localhost\r\n"
               . join('', map { "$_\r\n" } "OPEN-SANDBOX-API-KEY: $token",
@@ -50,25 +52,29 @@ sub upload { return "--b\r\n" . join("\r\n--b\r\n", map { "Content-Disposition: 
 
 my @multipart = ('Content-Type: multipart/form-data; boundary=b');
 
-for my $revoked (0, 1) {
+my ($one, $other) = keys %{ { $t->to_each_worker } };
+
+for ([ 'by nobody' ], [ 'by the same worker', $one ], [ 'by another worker', $other ]) {
+    my ($how, $revoked) = @$_;
     my $made = $t->post("$API/tokens", body => '{"role":"admin"}')->json;
     $t->secret($made->{token});
 
-    my $token = begin("$API/tokens", $made->{token}, '{"role":"viewer"}');
-    my $command = begin('/v1/sandboxes/s1/proxy/44772/command', $made->{token},
+    my $token = begin($one, "$API/tokens", $made->{token}, '{"role":"viewer"}');
+    my $command = begin($one, '/v1/sandboxes/s1/proxy/44772/command', $made->{token},
                         '{"command":"echo waited"}', 'Content-Type: application/json');
-    my $upload = begin($UPLOAD, $made->{token}, upload(), @multipart);
+    my $upload = begin($one, $UPLOAD, $made->{token}, upload(), @multipart);
 
     # each has reached its worker
     select undef, undef, undef, 0.3;
 
     if ($revoked) {
-        is($t->request(DELETE => "$API/tokens/$made->{id}")->status, 204,
-           'the token is revoked meanwhile');
+        my %to = $t->to_each_worker;
+        is($t->request(DELETE => "$API/tokens/$made->{id}", conn => $to{$revoked})->status,
+           204, "the token is revoked $how meanwhile");
     }
 
     my $r = $token->();
-    is($r->status, $revoked ? 401 : 201, 'a token that it asked for');
+    is($r->status, $revoked ? 401 : 201, "revoked $how: a token that it asked for");
     $t->secret($r->json->{token}) if $r->status == 201;
     is($command->()->status, $revoked ? 401 : 200, 'a command');
     is($upload->()->status, $revoked ? 401 : 200, 'an upload');

@@ -272,6 +272,8 @@ http {
             $v{api}
         }
 
+        location = /pid { return 200 \$pid; }
+
         $v{locations}
     }
 }
@@ -404,6 +406,24 @@ sub connect {
     my ($self, %o) = @_;
 
     return SandboxHttp->connect(port => $self->{port}, %o);
+}
+
+
+# A connection to each worker: their ids => connections.
+
+sub to_each_worker {
+    my $self = shift;
+
+    my %to;
+
+    for (1 .. 50) {
+        # a burst: a worker that is busy leaves some to the others
+        my @c = map { $self->connect } 1 .. 8;
+        $to{$_->request(GET => '/pid')->content} = $_ for @c;
+        return %to if keys %to == $self->{workers};
+    }
+
+    die 'of ', $self->{workers}, ' workers only ', scalar(keys %to), " answer\n";
 }
 
 
