@@ -288,6 +288,54 @@ test_recall(void **state)
 }
 
 
+/* Of a long queue not all is walked for who is in the way of one in it: who
+ * stands so far behind that it would be has somebody nearer named. */
+static void
+test_chain(void **state)
+{
+    unsigned       i, op, holder, last;
+    size_t         need;
+    uint8_t        id[16];
+    char           text[40];
+    sb_str_t       v;
+    sb_frame_t     f;
+    locks_tale_t  *tale, *next;
+
+    (void) state;
+
+    last = LOCKS_CHAIN + 4;
+
+    for (i = 1; i <= last; i++) {
+        ask(i, true, "/a", 0);
+    }
+
+    now += 100000;
+    (void) locks_due(t, now);
+
+    i = 1;
+
+    for (tale = locks_tales(t); tale; tale = next) {
+        next = tale->next;
+
+        assert_int_equal(sb_frame_read(&f, tale->frame, tale->len, &need),
+                         SB_OK);
+        memcpy(&op, f.op, sizeof(op));
+        assert_int_equal(op, ++i);
+
+        assert_true(sb_field_get(&f, SB_T_HOLDER, &v));
+        snprintf(text, sizeof(text), "%.*s", (int) v.len, v.data);
+        assert_int_equal(sb_uuid_parse(id, sb_str(text, strlen(text))), SB_OK);
+        memcpy(&holder, id, sizeof(holder));
+        assert_int_equal(holder,
+                         op <= LOCKS_CHAIN + 2 ? 1 : op - LOCKS_CHAIN - 1);
+
+        free(tale);
+    }
+
+    assert_int_equal(i, last);
+}
+
+
 static void
 test_bound(void **state)
 {
@@ -330,6 +378,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_ends, begin, finish),
         cmocka_unit_test_setup_teardown(test_leases, begin, finish),
         cmocka_unit_test_setup_teardown(test_recall, begin, finish),
+        cmocka_unit_test_setup_teardown(test_chain, begin, finish),
         cmocka_unit_test_setup_teardown(test_bound, begin, finish)
     };
 
