@@ -414,18 +414,21 @@ typedef struct {
 extern ngx_module_t  ngx_http_sandbox_module;
 
 
+/* ngx_http_sandbox_context.c.  The context of a request, also after an internal
+ * redirect; NULL when the request is none of ours. */
+ngx_http_sandbox_ctx_t *ngx_http_sandbox_get_ctx(ngx_http_request_t *r);
+/* The same, made when it is missing; NULL without memory. */
+ngx_http_sandbox_ctx_t *ngx_http_sandbox_make_ctx(ngx_http_request_t *r);
+/* Reads ctx->target. */
+ngx_int_t ngx_http_sandbox_route(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
+
 /* ngx_http_sandbox_operation.c */
 ngx_int_t ngx_http_sandbox_access_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_precontent_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_log_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_redirect_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_sandbox_port_handler(ngx_http_request_t *r);
-/* Reads ctx->target. */
-ngx_int_t ngx_http_sandbox_route(ngx_http_request_t *r,
-    ngx_http_sandbox_ctx_t *ctx);
-/* The context of a request, also after an internal redirect; NULL when the
- * request is none of ours. */
-ngx_http_sandbox_ctx_t *ngx_http_sandbox_get_ctx(ngx_http_request_t *r);
 /* Called by the helper client: the frame waited for is in the journal (rc
  * NGX_OK), could not be (NGX_ERROR), or was not in time (NGX_ABORT). */
 void ngx_http_sandbox_resume(ngx_http_sandbox_ctx_t *ctx, ngx_int_t rc);

@@ -74,19 +74,12 @@ ngx_http_sandbox_api_question(ngx_http_sandbox_api_t *a,
 
     ngx_http_sandbox_each_header(r, part, h, i) {
 
-        if (a->ask.stream && h[i].key.len == sizeof("last-event-id") - 1
-            && ngx_strncmp(h[i].lowcase_key, "last-event-id",
-                           sizeof("last-event-id") - 1)
-               == 0)
+        if (a->ask.stream && ngx_http_sandbox_header_is(&h[i], "last-event-id"))
         {
             q->event_id = h[i].value;
         }
 
-        if (h[i].key.len == sizeof("x-sandbox-lease") - 1
-            && ngx_strncmp(h[i].lowcase_key, "x-sandbox-lease",
-                           sizeof("x-sandbox-lease") - 1)
-               == 0)
-        {
+        if (ngx_http_sandbox_header_is(&h[i], "x-sandbox-lease")) {
             leases++;
             q->lease = h[i].value;
         }

@@ -78,8 +78,7 @@ ngx_http_sandbox_authenticate(ngx_http_request_t *r,
 static ngx_uint_t
 ngx_http_sandbox_bearer(ngx_table_elt_t *h, ngx_str_t *value)
 {
-    if (h->key.len != sizeof("authorization") - 1
-        || ngx_strncmp(h->lowcase_key, "authorization", h->key.len) != 0
+    if (!ngx_http_sandbox_header_is(h, "authorization")
         || h->value.len <= sizeof("Bearer ") - 1
         || ngx_strncasecmp(h->value.data, (u_char *) "Bearer ",
                            sizeof("Bearer ") - 1)

@@ -288,9 +288,7 @@ ngx_http_sandbox_upload_start(ngx_http_request_t *r,
     ngx_http_sandbox_each_header(r, part, h, i) {
 
         if (&h[i] != r->headers_in.content_type
-            && h[i].key.len == sizeof("content-type") - 1
-            && ngx_strncmp(h[i].lowcase_key, "content-type", h[i].key.len)
-               == 0)
+            && ngx_http_sandbox_header_is(&h[i], "content-type"))
         {
             return NGX_DECLINED;
         }

@@ -173,8 +173,7 @@ ngx_http_sandbox_cookie_foreign(ngx_str_t *set_cookie)
 static ngx_uint_t
 ngx_http_sandbox_cookie_header(ngx_table_elt_t *h)
 {
-    return h->key.len == sizeof("cookie") - 1
-           && ngx_strncmp(h->lowcase_key, "cookie", h->key.len) == 0;
+    return ngx_http_sandbox_header_is(h, "cookie");
 }
 
 

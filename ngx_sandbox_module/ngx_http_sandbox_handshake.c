@@ -41,8 +41,7 @@ ngx_http_sandbox_wants_upgrade(ngx_http_request_t *r)
 
     ngx_http_sandbox_each_header(r, part, h, i) {
 
-        if (h[i].key.len == sizeof("connection") - 1
-            && ngx_strncmp(h[i].lowcase_key, "connection", h[i].key.len) == 0
+        if (ngx_http_sandbox_header_is(&h[i], "connection")
             && ngx_http_sandbox_listed(&h[i].value, &upgrade))
         {
             return 1;
@@ -118,17 +117,10 @@ ngx_http_sandbox_handshake_fault(ngx_http_request_t *r,
 
     ngx_http_sandbox_each_header(r, part, h, i) {
 
-        if (h[i].key.len == sizeof("sec-websocket-key") - 1
-            && ngx_strncmp(h[i].lowcase_key, "sec-websocket-key", h[i].key.len)
-               == 0)
-        {
+        if (ngx_http_sandbox_header_is(&h[i], "sec-websocket-key")) {
             keys += ngx_http_sandbox_handshake_key(&h[i].value) ? 1 : 2;
 
-        } else if (h[i].key.len == sizeof("sec-websocket-version") - 1
-                   && ngx_strncmp(h[i].lowcase_key, "sec-websocket-version",
-                                  h[i].key.len)
-                      == 0)
-        {
+        } else if (ngx_http_sandbox_header_is(&h[i], "sec-websocket-version")) {
             versions += h[i].value.len == 2
                         && ngx_strncmp(h[i].value.data, "13", 2) == 0 ? 1 : 2;
         }

@@ -279,11 +279,8 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
             }
 
         } else if (n == NGX_HTTP_SANDBOX_H_API_KEY
-                   || (h[i].key.len == sizeof("upgrade") - 1
-                       && &h[i] != r->headers_in.upgrade
-                       && ngx_strncmp(h[i].lowcase_key, "upgrade",
-                                      h[i].key.len)
-                          == 0))
+                   || (&h[i] != r->headers_in.upgrade
+                       && ngx_http_sandbox_header_is(&h[i], "upgrade")))
         {
             /* whatever is in it: no sandbox may see a key of upstream's, also
              * one that is not known here; nor is a second Upgrade judged */
@@ -406,9 +403,7 @@ ngx_http_sandbox_hop_by_hop(ngx_http_request_t *r)
 
     ngx_http_sandbox_each_header(r, part, h, i) {
 
-        if (h[i].key.len == sizeof("connection") - 1
-            && ngx_strncmp(h[i].lowcase_key, "connection", h[i].key.len) == 0)
-        {
+        if (ngx_http_sandbox_header_is(&h[i], "connection")) {
             ngx_http_sandbox_hop_names(r, &h[i].value);
         }
     }

@@ -33,12 +33,24 @@ typedef enum {
 } ngx_http_sandbox_header_e;
 
 
+/* Is a request header NAME?  `name` is a literal in lower case. */
+
+#define ngx_http_sandbox_header_is(h, name)                                   \
+    ngx_http_sandbox_header_named(h, name, sizeof(name) - 1)
+
 /* Walking the list of request headers: `h` is each element in turn. */
 
 #define ngx_http_sandbox_each_header(r, part, h, i)                           \
     for (part = &(r)->headers_in.headers.part, h = part->elts, i = 0;         \
          ngx_http_sandbox_next(&part, &h, &i);                                \
          i++)
+
+
+static ngx_inline ngx_uint_t
+ngx_http_sandbox_header_named(ngx_table_elt_t *h, const char *name, size_t len)
+{
+    return h->key.len == len && ngx_strncmp(h->lowcase_key, name, len) == 0;
+}
 
 
 static ngx_inline ngx_uint_t

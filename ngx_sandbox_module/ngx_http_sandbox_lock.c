@@ -78,26 +78,14 @@ ngx_http_sandbox_lock_headers(ngx_http_request_t *r,
 
     ngx_http_sandbox_each_header(r, part, h, i) {
 
-        if (h[i].key.len < sizeof("x-sandbox-lock") - 1
-            || ngx_strncmp(h[i].lowcase_key, "x-sandbox-l", 11) != 0)
-        {
-            continue;
-        }
-
-        if (h[i].key.len == sizeof("x-sandbox-lock") - 1
-            && ngx_strncmp(h[i].lowcase_key + 11, "ock", 3) == 0)
-        {
+        if (ngx_http_sandbox_header_is(&h[i], "x-sandbox-lock")) {
             slot = &ctx->lock_keys;
 
-        } else if (h[i].key.len == sizeof("x-sandbox-lock-timeout") - 1
-                   && ngx_strncmp(h[i].lowcase_key + 11, "ock-timeout", 11)
-                      == 0)
+        } else if (ngx_http_sandbox_header_is(&h[i], "x-sandbox-lock-timeout"))
         {
             slot = &timeout;
 
-        } else if (h[i].key.len == sizeof("x-sandbox-lease") - 1
-                   && ngx_strncmp(h[i].lowcase_key + 11, "ease", 4) == 0)
-        {
+        } else if (ngx_http_sandbox_header_is(&h[i], "x-sandbox-lease")) {
             slot = &ctx->lock_lease;
 
         } else {

@@ -191,9 +191,7 @@ ngx_http_sandbox_headers_named(ngx_http_request_t *r, const char *name,
 
     ngx_http_sandbox_each_header(r, part, h, i) {
 
-        if (h[i].key.len == len
-            && ngx_strncmp(h[i].lowcase_key, name, len) == 0)
-        {
+        if (ngx_http_sandbox_header_named(&h[i], name, len)) {
             *value = h[i].value;
             n++;
         }

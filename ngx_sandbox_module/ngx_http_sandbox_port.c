@@ -519,9 +519,7 @@ ngx_http_sandbox_port_header(ngx_http_request_t *r, const char *name)
 
     ngx_http_sandbox_each_header(r, part, h, i) {
 
-        if (h[i].key.len == len
-            && ngx_strncmp(h[i].lowcase_key, name, len) == 0)
-        {
+        if (ngx_http_sandbox_header_named(&h[i], name, len)) {
             return &h[i].value;
         }
     }

@@ -66,16 +66,10 @@ ngx_http_sandbox_precondition_headers(ngx_http_request_t *r,
 
     ngx_http_sandbox_each_header(r, part, h, i) {
 
-        if (h[i].key.len == sizeof("if-match") - 1
-            && ngx_strncmp(h[i].lowcase_key, "if-match", h[i].key.len) == 0)
-        {
+        if (ngx_http_sandbox_header_is(&h[i], "if-match")) {
             absent = 0;
 
-        } else if (h[i].key.len == sizeof("if-none-match") - 1
-                   && ngx_strncmp(h[i].lowcase_key, "if-none-match",
-                                  h[i].key.len)
-                      == 0)
-        {
+        } else if (ngx_http_sandbox_header_is(&h[i], "if-none-match")) {
             absent = 1;
 
         } else {
