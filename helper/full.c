@@ -2,6 +2,7 @@
 
 #include "id.h"
 #include "log.h"
+#include "marks.h"
 #include "stats.h"
 #include "table.h"
 
@@ -10,22 +11,23 @@
 #include <unistd.h>
 
 
-#define FULL_ROOM  256      /* of a frame, for each beside its id */
+#define FULL_ROOM  256      /* of a frame, beside its marks */
+
+/* as many as there are history files, of which retain.c knows as much */
 
 typedef struct {
     table_node_t  node;
-    char         *dir;
-    char         *sandbox;
-    const char   *limit;
+    uint8_t       mark[SB_MARK];
+    char          dir[];
 } full_one_t;
 
 struct full_s {
     int              fd;
     pthread_mutex_t  lock;
     table_t          ones;
-    size_t           bytes;     /* of their ids */
+    const char      *limit;     /* of all of them */
     const char      *all;       /* limit, or NULL */
-    size_t           over;      /* that were not taken in, and are full */
+    size_t           lost;      /* without memory: full, nobody knows which */
 };
 
 
@@ -52,9 +54,6 @@ full_drop(void *entry, void *data)
     full_one_t  *one = entry;
 
     table_remove(&f->ones, &one->node);
-    f->bytes -= strlen(one->sandbox);
-    free(one->dir);
-    free(one->sandbox);
     free(one);
 }
 
@@ -72,35 +71,31 @@ full_free(full_t *f)
 
 
 static void
-full_add(full_t *f, const char *dir, const char *sandbox, const char *limit)
+full_add(full_t *f, const char *dir, const char *sandbox)
 {
+    size_t       len;
     full_one_t  *one;
 
-    one = f->ones.count < FULL_MAX ? calloc(1, sizeof(full_one_t)) : NULL;
+    len = strlen(dir);
+    one = malloc(sizeof(full_one_t) + len + 1);
 
     if (one) {
-        one->dir = strdup(dir);
-        one->sandbox = strdup(sandbox);
-        one->limit = limit;
+        memcpy(one->dir, dir, len + 1);
+        sb_mark(one->mark, sb_str(sandbox, strlen(sandbox)));
     }
 
-    if (one == NULL || one->dir == NULL || one->sandbox == NULL
-        || table_add(&f->ones, &one->node, one->dir, strlen(dir)) != SB_OK)
+    if (one == NULL || table_add(&f->ones, &one->node, one->dir, len) != SB_OK)
     {
-        if (one) {
-            free(one->dir);
-            free(one->sandbox);
-            free(one);
-        }
+        free(one);
 
         /* not told of it could mean not on record */
-        f->over++;
-        log_minutely(LOG_ERROR, "the histories of more than %d sandboxes are "
-                     "full: strict operations of all are refused", FULL_MAX);
-        return;
+        f->lost++;
     }
 
-    f->bytes += strlen(sandbox);
+    if (f->lost || f->ones.count > FULL_MAX) {
+        log_minutely(LOG_ERROR, "the histories of more than %d sandboxes are "
+                     "full: strict operations of all are refused", FULL_MAX);
+    }
 }
 
 
@@ -120,14 +115,15 @@ full_set(full_t *f, const char *dir, const char *sandbox, bool full,
         e = table_find(&f->ones, dir, strlen(dir));
 
         if (full && e == NULL) {
-            full_add(f, dir, sandbox, limit);
+            f->limit = limit;
+            full_add(f, dir, sandbox);
 
         } else if (!full && e) {
             full_drop(e, f);
 
-        } else if (!full && f->over) {
+        } else if (!full && f->lost) {
             /* we are told once of each: it is one of those */
-            f->over--;
+            f->lost--;
         }
     }
 
@@ -145,11 +141,10 @@ full_set(full_t *f, const char *dir, const char *sandbox, bool full,
 static void
 full_put(void *entry, void *data)
 {
-    full_one_t         *one = entry;
-    sb_frame_writer_t  *w = data;
+    uint8_t    **p = data;
+    full_one_t  *one = entry;
 
-    sb_frame_put(w, SB_T_SANDBOX, sb_str(one->sandbox, strlen(one->sandbox)));
-    sb_frame_put(w, SB_T_REASON, sb_str(one->limit, strlen(one->limit)));
+    *p = (uint8_t *) memcpy(*p, one->mark, SB_MARK) + SB_MARK;
 }
 
 
@@ -158,6 +153,7 @@ full_frame(full_t *f, bool always, size_t *n)
 {
     char               *mem;
     size_t              size;
+    uint8_t            *marks, *p;
     const char         *all;
     sb_frame_writer_t   w;
 
@@ -165,31 +161,44 @@ full_frame(full_t *f, bool always, size_t *n)
 
     *n = 0;
     mem = NULL;
+    marks = NULL;
 
     pthread_mutex_lock(&f->lock);
 
-    all = f->all ? f->all : f->over ? "sandbox_history_size" : NULL;
-    size = f->bytes + (f->ones.count + 2) * FULL_ROOM;
+    all = f->all ? f->all
+          : f->lost || f->ones.count > FULL_MAX ? f->limit : NULL;
+    size = all ? 0 : f->ones.count * SB_MARK;
 
-    if (always || f->ones.count || all) {
-        mem = malloc(size);
+    if (size) {
+        marks = malloc(size);
+    }
+
+    if ((always || size || all) && (size == 0 || marks)) {
+        mem = malloc(size + FULL_ROOM);
     }
 
     if (mem) {
-        sb_frame_begin(&w, mem, size, SB_F_FULL, 0, 0, none, sb_now_us());
+        sb_frame_begin(&w, mem, size + FULL_ROOM, SB_F_FULL, 0, 0, none,
+                       sb_now_us());
 
         if (all) {
             sb_frame_put(&w, SB_T_SANDBOX, sb_lit(""));
             sb_frame_put(&w, SB_T_REASON, sb_str(all, strlen(all)));
 
-        } else {
-            table_each(&f->ones, full_put, &w);
+        } else if (size) {
+            p = marks;
+            table_each(&f->ones, full_put, &p);
+            sb_marks_sort(marks, f->ones.count);
+            sb_frame_put(&w, SB_T_REASON, sb_str(f->limit, strlen(f->limit)));
+            sb_frame_put(&w, SB_T_DATA, sb_str((char *) marks, size));
         }
 
         *n = sb_frame_end(&w);
     }
 
     pthread_mutex_unlock(&f->lock);
+
+    free(marks);
 
     return mem;
 }

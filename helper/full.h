@@ -9,8 +9,8 @@
 
 #include "frame.h"
 
-#define FULL_MAX  1024      /* more than that: all are refused, until those that
-                               came on top have room */
+#define FULL_MAX  16384     /* told one by one; while there are more, all are
+                               refused */
 
 typedef struct full_s  full_t;
 

@@ -83,10 +83,10 @@ typedef enum {
                                inspect.h has them; CONDITION and its PATTERN */
     SB_F_INSPECTED = 42,    /* helper: FOUND, COUNT ..., MATCHED, CUT, REASON,
                                PATH; CODE: nothing is known, REASON says why */
-    SB_F_FULL = 38          /* helper, control: SANDBOX with REASON (the limit)
-                               for each whose strict operations are to be
-                               refused, in place of those told before; an
-                               empty SANDBOX: all */
+    SB_F_FULL = 38          /* helper, control: whose strict operations are to
+                               be refused, in place of those told before: their
+                               marks (marks.h) in DATA, REASON is the limit; an
+                               empty SANDBOX with its REASON: all */
 } sb_frame_e;
 
 #define SB_FF_STRICT      0x01u   /* BEGIN/FACTS: the request waits for the ACK */

@@ -9,6 +9,7 @@
 
 #include "full.h"
 #include "log.h"
+#include "marks.h"
 
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -54,15 +55,27 @@ set(unsigned n, bool is)
 }
 
 
-/* How many sandboxes the frame names; -1: all of them. */
+static bool
+marked(sb_str_t marks, unsigned n)
+{
+    char  name[32];
+
+    (void) snprintf(name, sizeof(name), "box-%u", n);
+
+    return sb_marks_have(marks, sb_str(name, strlen(name)));
+}
+
+
+/* How many sandboxes the frame tells, box-FROM to before box-TO among them and
+ * their neighbours not; -1: all of them. */
 static int
-told(const char *limit)
+told(const char *limit, unsigned from, unsigned to)
 {
     int         n;
     char       *mem;
     size_t      len, need;
-    uint16_t    tag;
-    sb_str_t    v, fields;
+    unsigned    i;
+    sb_str_t    v;
     sb_frame_t  frame;
 
     mem = full_frame(full, true, &len);
@@ -71,20 +84,28 @@ told(const char *limit)
     assert_int_equal(frame.length, len);
     assert_int_equal(frame.type, SB_F_FULL);
 
-    n = 0;
-    fields = frame.fields;
-
-    while (sb_field_next(&fields, &tag, &v)) {
-
-        if (tag == SB_T_SANDBOX) {
-            n = v.len == 0 ? -1 : n + 1;
-
-        } else {
-            assert_int_equal(tag, SB_T_REASON);
-            assert_true(sb_eq(v, sb_str(limit, strlen(limit))));
-        }
+    if (sb_field_get(&frame, SB_T_REASON, &v)) {
+        assert_true(sb_eq(v, sb_str(limit, strlen(limit))));
     }
 
+    if (sb_field_get(&frame, SB_T_SANDBOX, &v)) {
+        assert_int_equal(v.len, 0);
+        free(mem);
+        return -1;
+    }
+
+    if (!sb_field_get(&frame, SB_T_DATA, &v)) {
+        v = sb_lit("");
+    }
+
+    for (i = from; i < to; i++) {
+        assert_true(marked(v, i));
+    }
+
+    assert_false(marked(v, from - 1));
+    assert_false(marked(v, to));
+
+    n = (int) (v.len / SB_MARK);
     free(mem);
 
     return n;
@@ -108,22 +129,21 @@ test_some(void **state)
     assert_int_equal(read(fd, &woken, sizeof(woken)), sizeof(woken));
     set(2, true);
     set(2, true);
-    assert_int_equal(told("sandbox_history_size"), 2);
+    assert_int_equal(told("sandbox_history_size", 1, 3), 2);
     set(1, false);
-    assert_int_equal(told("sandbox_history_size"), 1);
+    assert_int_equal(told("sandbox_history_size", 2, 3), 1);
 
     /* the sum of all of them */
     full_set(full, NULL, NULL, true, "sandbox_history_total");
-    assert_int_equal(told("sandbox_history_total"), -1);
+    assert_int_equal(told("sandbox_history_total", 0, 0), -1);
     full_set(full, NULL, NULL, false, "sandbox_history_total");
-    assert_int_equal(told("sandbox_history_size"), 1);
+    assert_int_equal(told("sandbox_history_size", 2, 3), 1);
     set(2, false);
-    assert_int_equal(told("sandbox_history_size"), 0);
+    assert_int_equal(told("sandbox_history_size", 2, 2), 0);
 }
 
 
-/* More than can be told: all are refused, until those have room that nobody was
- * told of. */
+/* More than can be told: all are refused, but only as long as there are more. */
 static void
 test_bound(void **state)
 {
@@ -135,27 +155,31 @@ test_bound(void **state)
         set(i, true);
     }
 
-    assert_int_equal(told("sandbox_history_size"), FULL_MAX);
+    assert_int_equal(told("sandbox_history_size", 0, FULL_MAX), FULL_MAX);
 
     set(FULL_MAX, true);
     set(FULL_MAX + 1, true);
-    assert_int_equal(told("sandbox_history_size"), -1);
+    assert_int_equal(told("sandbox_history_size", 0, 0), -1);
 
-    for (i = 0; i < FULL_MAX; i++) {
+    /* whichever have room again: those are told that are still full */
+    set(0, false);
+    assert_int_equal(told("sandbox_history_size", 0, 0), -1);
+    set(1, false);
+    assert_int_equal(told("sandbox_history_size", 2, FULL_MAX + 2), FULL_MAX);
+
+    for (i = 2; i < FULL_MAX + 1; i++) {
         set(i, false);
     }
 
-    /* two are still full */
-    assert_int_equal(told("sandbox_history_size"), -1);
-    set(FULL_MAX, false);
-    assert_int_equal(told("sandbox_history_size"), -1);
+    assert_int_equal(told("sandbox_history_size", FULL_MAX + 1, FULL_MAX + 2),
+                     1);
     set(FULL_MAX + 1, false);
-    assert_int_equal(told("sandbox_history_size"), 0);
+    assert_int_equal(told("sandbox_history_size", 9, 9), 0);
 
     /* and one that never was does not count */
     set(7, false);
     set(8, true);
-    assert_int_equal(told("sandbox_history_size"), 1);
+    assert_int_equal(told("sandbox_history_size", 8, 9), 1);
 }
 
 
