@@ -197,7 +197,13 @@ $(B)/t/unit/test_%: t/unit/test_%.c $(wildcard t/unit/*.h) $(B)/t/libhelper.a $(
 # every file named on its command line, and for a while what it makes of them.
 $(B)/t/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/run_seeds.c $(B)/t/libhelper.a $(B)/t/libsb.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_T) -o $@ $^ $(HELPER_LIBS) $(INSPECT_LIBS) $(POLICY_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
+	$(CC) $(CFLAGS_T) -o $@ $(filter-out %.a,$^) $(filter %.a,$^) $(HELPER_LIBS) $(INSPECT_LIBS) $(POLICY_LIBS) $(LIB_LIBS) $(FUZZ_LIBS)
+
+# the local runtime's own readers, each in a file of its own
+runtime_part = standalone/runtime/$(patsubst glob,execd_glob,$(patsubst json,gojson,$(1)))
+runtime_fuzz = $(patsubst t/fuzz/fuzz_runtime_%.c,%,$(wildcard t/fuzz/fuzz_runtime_*.c))
+$(foreach n,$(runtime_fuzz),$(eval $(B)/t/fuzz/fuzz_runtime_$n: $(B)/tobj/$(call runtime_part,$n).o))
+$(foreach n,$(runtime_fuzz),$(eval $(B)/libfuzzer/fuzz_runtime_$n: $(B)/fobj/$(call runtime_part,$n).o))
 
 # our JSON reader is held against one that nobody here wrote
 %/fuzz_json_yajl: FUZZ_LIBS = -lyajl

@@ -10,6 +10,8 @@
 
 #define RT_GLOB_MAX    4096     /* bytes of a pattern */
 #define RT_GLOB_DEPTH  64       /* of alternatives in each other */
+#define RT_GLOB_PARTS  10000    /* that alternatives make of one; with more of
+                                   them, as {a,b}{a,b}... has, nothing fits */
 
 
 /* Length of one character; a byte that is none counts as one. */
@@ -249,55 +251,100 @@ rt_simple(const char *p, const char *name)
 }
 
 
-bool
-rt_glob(const char *pattern, const char *name)
-{
-    bool         fits;
-    char        *one;
-    size_t       max;
-    const char  *p, *from, *to, *comma, *end;
+/* Of what alternatives and negations make of a pattern: how much of it is still
+ * looked at, and whether a part of it is no pattern, as of `{[,]}`. */
 
-    for (p = pattern; *p != '\0' && *p != '{' && *p != '!'; p++) {
+typedef struct {
+    unsigned  left;
+    bool      bad;
+} rt_glob_t;
+
+
+/* Where the first alternatives or the first negation begin, or the end. */
+
+static const char *
+rt_glob_first(rt_glob_t *g, const char *p)
+{
+    for ( /* void */ ; *p != '\0' && *p != '{' && *p != '!'; p++) {
         if (*p == '[') {
             p = rt_class_end(p + 1);
 
         } else if (*p == '\\') {
-            p++;
+            p = p[1] == '\0' ? NULL : p + 1;
+        }
+
+        if (p == NULL) {
+            g->bad = true;
+            return NULL;
         }
     }
 
-    if (*p == '\0') {
-        return rt_simple(pattern, name);
-    }
+    return p;
+}
 
-    max = strlen(pattern) + 1;
-    one = malloc(max);
 
-    if (one == NULL) {
-        return false;
+static bool
+rt_glob_match(rt_glob_t *g, const char *pattern, const char *name)
+{
+    bool         fits;
+    char        *one;
+    const char  *p, *from, *to, *comma, *end;
+
+    p = rt_glob_first(g, pattern);
+
+    if (p == NULL || *p == '\0') {
+        return p != NULL && rt_simple(pattern, name);
     }
 
     from = *p == '!' ? p + 2 : p + 1;
-    end = *p == '!' ? rt_pair_end(from, '(', ')', &comma)
-                    : rt_pair_end(from, '{', '}', &comma);
+
+    end = *p == '{' ? rt_pair_end(from, '{', '}', &comma)
+          : p[1] == '(' ? rt_pair_end(from, '(', ')', &comma) : NULL;
+
+    one = end != NULL ? malloc(strlen(pattern) + 1) : NULL;
+
+    if (one == NULL) {
+        g->bad = true;
+        return false;
+    }
+
     fits = false;
 
     for ( ;; ) {
+        if (g->left-- == 0) {
+            g->left = 0;
+            g->bad = true;
+        }
+
         to = *p == '{' && comma != NULL ? comma : end;
         memcpy(one, pattern, (size_t) (p - pattern));
         memcpy(one + (p - pattern), from, (size_t) (to - from));
         strcpy(one + (p - pattern) + (to - from), end + 1);
-        fits = rt_glob(one, name);
+        fits = !g->bad && rt_glob_match(g, one, name);
 
-        if (fits || to == end) {
+        if (fits || g->bad || to == end) {
             break;
         }
 
         from = to + 1;
-        rt_pair_end(from, '{', '}', &comma);
+        (void) rt_pair_end(from, '{', '}', &comma);
     }
 
     free(one);
 
     return *p == '!' ? !fits : fits;
+}
+
+
+bool
+rt_glob(const char *pattern, const char *name)
+{
+    bool       fits;
+    rt_glob_t  g;
+
+    g.left = RT_GLOB_PARTS;
+    g.bad = false;
+    fits = rt_glob_match(&g, pattern, name);
+
+    return fits && !g.bad;
 }

@@ -124,6 +124,63 @@ rt_param(const char *field, const char *name, char *dst, size_t max)
 }
 
 
+/* charset'language'text with percent escapes, in place.  Returns the length of
+ * the text, or -1: it counts as not given, as in Go. */
+
+static int
+rt_extended(char *text)
+{
+    char    *p, *dst;
+    size_t   n;
+
+    n = strcspn(text, "'");
+
+    if (!(n == 5 && strncasecmp(text, "utf-8", n) == 0)
+        && !(n == 8 && strncasecmp(text, "us-ascii", n) == 0))
+    {
+        return -1;
+    }
+
+    p = text[n] == '\0' ? NULL : strchr(text + n + 1, '\'');
+
+    if (p == NULL) {
+        return -1;
+    }
+
+    for (p++, dst = text; *p != '\0'; p++) {
+
+        if (*p != '%') {
+            *dst++ = *p;
+            continue;
+        }
+
+        if (sb_hex_value(p[1]) < 0 || sb_hex_value(p[2]) < 0) {
+            return -1;
+        }
+
+        *dst++ = (char) (sb_hex_value(p[1]) * 16 + sb_hex_value(p[2]));
+        p += 2;
+    }
+
+    *dst = '\0';
+
+    return (int) (dst - text);
+}
+
+
+/* The filename of a part, "" without one: the extended form comes first. */
+
+static void
+rt_filename(const char *field, char *dst, size_t max)
+{
+    if ((rt_param(field, "filename*", dst, max) < 0 || rt_extended(dst) < 0)
+        && rt_param(field, "filename", dst, max) < 0)
+    {
+        dst[0] = '\0';
+    }
+}
+
+
 bool
 rt_multipart_init(rt_multipart_t *m, const char *content_type,
     const rt_parts_t *parts)
@@ -328,8 +385,14 @@ rt_multipart_head(rt_multipart_t *m)
 
     n = rt_multipart_head_len(m);
 
+    /* of a head that comes whole no more is taken than of one in pieces */
+
+    if (n > RT_HEAD_MAX || (n == 0 && m->buf.len > RT_HEAD_MAX)) {
+        return -1;
+    }
+
     if (n == 0) {
-        return m->buf.len > RT_HEAD_MAX ? -1 : 0;
+        return 0;
     }
 
     name[0] = filename[0] = '\0';
@@ -355,9 +418,7 @@ rt_multipart_head(rt_multipart_t *m)
                 name[0] = '\0';
             }
 
-            if (rt_param(line, "filename", filename, sizeof(filename)) < 0) {
-                filename[0] = '\0';
-            }
+            rt_filename(line, filename, sizeof(filename));
         }
     }
 
