@@ -4,8 +4,12 @@
 #include "ngx_http_sandbox_metrics.h"
 
 
+#define NGX_HTTP_SANDBOX_METRIC_AGAIN  500      /* ms */
+
+
 static ngx_int_t ngx_http_sandbox_metric_zone_init(ngx_shm_zone_t *shm_zone,
     void *data);
+static void ngx_http_sandbox_metric_place(ngx_event_t *ev);
 
 
 /* where those count who have no zone: nobody reads it */
@@ -137,6 +141,9 @@ ngx_http_sandbox_metric_init(ngx_http_sandbox_main_conf_t *mcf)
     ngx_atomic_uint_t                  pid, unsent, spooled;
     ngx_http_sandbox_metric_worker_t  *w;
 
+    static ngx_event_t                 again;
+    static ngx_connection_t            dummy;
+
     if (mcf->metrics == NULL || mcf->metrics->data == NULL) {
         return 0;
     }
@@ -169,22 +176,44 @@ ngx_http_sandbox_metric_init(ngx_http_sandbox_main_conf_t *mcf)
         }
     }
 
+    again.handler = ngx_http_sandbox_metric_place;
+    again.data = &dummy;
+    again.log = ngx_cycle->log;
+    again.cancelable = 1;
+    dummy.fd = (ngx_socket_t) -1;
+
+    ngx_http_sandbox_metric_place(&again);
+
+    return lost;
+}
+
+
+/* Where this worker's gauges are seen.  While so many are alive, those that a
+ * reload lets go among them, it counts where nobody looks, and asks again. */
+
+static void
+ngx_http_sandbox_metric_place(ngx_event_t *ev)
+{
+    ngx_uint_t                         i;
+    ngx_http_sandbox_metric_worker_t  *w, *was;
+
+    was = ngx_http_sandbox_metric_worker;
+
     for (i = 0; i < NGX_HTTP_SANDBOX_METRIC_WORKERS; i++) {
 
         w = &ngx_http_sandbox_metrics->workers[i];
 
         if (ngx_atomic_cmp_set(&w->pid, 0, (ngx_atomic_uint_t) ngx_pid)) {
-            ngx_memzero((u_char *) w + sizeof(ngx_atomic_t),
-                        sizeof(ngx_http_sandbox_metric_worker_t)
-                        - sizeof(ngx_atomic_t));
+            ngx_memcpy((u_char *) w + sizeof(ngx_atomic_t),
+                       (u_char *) was + sizeof(ngx_atomic_t),
+                       sizeof(ngx_http_sandbox_metric_worker_t)
+                       - sizeof(ngx_atomic_t));
             ngx_http_sandbox_metric_worker = w;
-            break;
+            return;
         }
     }
 
-    /* else so many are alive: this one's gauges are not seen */
-
-    return lost;
+    ngx_add_timer(ev, NGX_HTTP_SANDBOX_METRIC_AGAIN);
 }
 
 
