@@ -14,8 +14,8 @@
 
 static bool gw_dotenv_line(gw_options_t *opt, const bool *set, bool *now,
     char *line, unsigned number);
-static bool gw_orchestrator_name(const char *name, size_t len,
-    const char *value);
+static bool gw_orchestrator_name(const gw_option_t *o, const char *name,
+    size_t len, const char *value);
 
 
 bool
@@ -43,11 +43,17 @@ gw_environ_read(gw_options_t *opt, bool *set, char **envp)
         len = (size_t) (value - name);
         value++;
 
-        if (value[0] == '\0' || gw_orchestrator_name(name, len, value)) {
+        if (value[0] == '\0') {
             continue;
         }
 
+        /* options of ours have such names, too: PORT_LISTEN, PORT_HOST */
+
         o = gw_option_find(name, len, GW_INENV, true);
+
+        if (gw_orchestrator_name(o, name, len, value)) {
+            continue;
+        }
 
         if (o == NULL) {
             return gw_fail("the environment holds %.*s, which is no setting;"
@@ -79,14 +85,12 @@ gw_environ_read(gw_options_t *opt, bool *set, char **envp)
  */
 
 static bool
-gw_orchestrator_name(const char *name, size_t len, const char *value)
+gw_orchestrator_name(const gw_option_t *o, const char *name, size_t len,
+    const char *value)
 {
-    if (len > 8 && strncmp(name, "SERVICE_", 8) == 0) {
-        return true;
-    }
-
-    if (len > 5 && strncmp(name, "PORT_", 5) == 0) {
-        return true;
+    if (o == NULL) {
+        return (len > 8 && strncmp(name, "SERVICE_", 8) == 0)
+               || (len > 5 && strncmp(name, "PORT_", 5) == 0);
     }
 
     return len == 4 && strncmp(name, "PORT", 4) == 0

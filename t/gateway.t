@@ -163,6 +163,11 @@ $g->{env} = { SANDBOX_GATEWAY_PORT => 'tcp://10.0.0.1:80',
               SANDBOX_GATEWAY_PORT_80_TCP => 'tcp://10.0.0.1:80' };
 is(listens(), '127.0.0.1:83', 'what Kubernetes puts there is left alone');
 
+$g->{env} = { SANDBOX_GATEWAY_PORT_LISTEN => '127.0.0.2:97',
+              SANDBOX_GATEWAY_PORT_HOST => '*.x.example' };
+is(ports(), '127.0.0.2:97 http://127.0.0.2:97 "*.x.example"',
+   'options of ours that are called much the same are not');
+
 # bounds: what is not said is as the module and the helper have it
 
 sub bounds {
