@@ -67,7 +67,7 @@ typedef struct {
     const char  *nginx;         /* environment and .env only */
     const char  *hosts[GW_HOSTS_MAX];
     unsigned     nhosts;
-    unsigned     port;
+    unsigned     port;          /* 0: not said, until it is known */
     unsigned     workers;       /* 0: as many as cores */
     bool         insecure;
     bool         unconfined;

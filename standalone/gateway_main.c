@@ -15,6 +15,9 @@
 #include <arpa/inet.h>
 
 
+#define GW_PORT_DEFAULT  8080
+
+
 static void gw_say(const char *fmt, va_list args);
 static bool gw_prepare(gw_t *g);
 static bool gw_prepare_listen(gw_t *g);
@@ -164,13 +167,13 @@ gw_prepare_listen(gw_t *g)
         return false;
     }
 
-    if (port) {
-        if (g->opt.port != 8080 && g->opt.port != port) {
-            return gw_fail("--listen and --port name different ports (%u and"
-                           " %u).", port, g->opt.port);
-        }
+    if (port && g->opt.port && g->opt.port != port) {
+        return gw_fail("--listen and --port name different ports (%u and"
+                       " %u).", port, g->opt.port);
+    }
 
-        g->opt.port = port;
+    if (g->opt.port == 0) {
+        g->opt.port = port ? port : GW_PORT_DEFAULT;
     }
 
     return true;

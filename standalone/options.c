@@ -13,7 +13,6 @@ gw_options_read(gw_options_t *opt, int argc, char **argv, char **envp)
     bool  set[GW_OPTIONS_MAX] = { false };
 
     memset(opt, 0, sizeof(*opt));
-    opt->port = 8080;
 
     return gw_flags_read(opt, set, argc, argv)
            && (opt->help || opt->version

@@ -52,7 +52,7 @@ my @wrong = (
     [ 2, qr/insecure is a switch: "maybe"/, '--insecure=maybe' ],
     [ 2, qr/is not an address/, '--listen', 'example.com' ],
     [ 2, qr/is not an address/, '--listen', '127.0.0.300' ],
-    [ 2, qr/different ports/, '--listen', '127.0.0.1:81', '--port', 82 ],
+    (map { [ 2, qr/different ports/, '--listen', '127.0.0.1:81', '--port', $_ ] } 82, 8080),
     [ 2, qr/not a loopback address: give --tls-cert/, '--listen', '0.0.0.0' ],
     [ 2, qr/not a loopback address: give --tls-cert/, '--listen', '[::]' ],
     [ 2, qr/is ADDRESS:PORT or off/, '--port-listen', '127.0.0.1' ],
