@@ -15,7 +15,8 @@
 #include <sys/types.h>
 
 #define GW_HOSTS_MAX     32
-#define GW_HOLDS_MAX     32      /* sandboxes whose history is held */
+#define GW_HOLDS_MAX     64      /* sandboxes whose history is held, as in the
+                                    helper */
 #define GW_PATH_MAX      1024
 #define GW_CONF_MAX      (64 * 1024)
 #define GW_KEY_MAX       4096
