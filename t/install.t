@@ -65,6 +65,41 @@ for my $doc (qw(drop-in.conf sandbox-gateway.service)) {
     unlike($text, qr{/usr/local/}, 'and no other');
 }
 
+# a prefix with a blank is one argument for whoever reads them
+
+my $shipped = SandboxTest::read_file("$prefix/share/doc/sandbox-gateway/sandbox-gateway.service");
+like($shipped, qr{^ExecStart="/opt/gate way/bin/sandbox-gateway"$}m,
+     'systemd is told the program and no option: these stand in /etc/default');
+
+$shipped = SandboxTest::read_file("$prefix/share/doc/sandbox-gateway/drop-in.conf");
+my ($load) = $shipped =~ /^#\s+(load_module\s[^\n]+;)$/m;
+like($load, qr{/ngx_http_sandbox_module\.so}, 'drop-in.conf names the module');
+like($shipped, qr{^    # sandbox_policy }m, 'and a policy');
+$shipped =~ s/^    # (?=sandbox_policy )/    /m;
+
+for ($load, $shipped) {
+    s{/opt/gate way/}{$prefix/}g;
+    s{/var/lib/sandbox|/etc/nginx/sandbox\.tokens}{$to/$&}g;
+}
+
+mkdir "$to/$_" for qw(etc etc/nginx var var/lib var/lib/sandbox temp);
+SandboxTest::write_file("$to/etc/nginx/sandbox.tokens", '');
+my $temp = join ' ', map { qq(${_}_temp_path "$to/temp/$_";) }
+    qw(client_body proxy fastcgi uwsgi scgi);
+SandboxTest::write_file("$to/nginx.conf", <<"END_CONF");
+$load
+pid "$to/nginx.pid";
+error_log stderr;
+events { }
+http {
+    access_log off;
+    $temp
+$shipped
+}
+END_CONF
+my $said = qx($SandboxProcess::NGINX -t -e stderr -p "$to" -c "$to/nginx.conf" 2>&1);
+is($?, 0, 'nginx takes drop-in.conf as it is installed') or diag($said);
+
 # with the local runtime, as `make run`
 $SandboxGateway::PROGRAM = "$prefix/bin/sandbox-gateway";
 my $g = SandboxGateway->new;
