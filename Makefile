@@ -7,6 +7,7 @@
 #   make bench      measure it beside plain nginx: a table, and build/bench.json
 #   make dev        the console with hot reload, on top of a running gateway
 #   make install    put it all under PREFIX (/usr/local) below DESTDIR
+#   make package    the same as a tar file below build/, for machines like this one
 #   make NGINX_SRC=DIR   build the module against an nginx source tree instead
 
 SHELL = /bin/bash
@@ -39,7 +40,7 @@ obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 programs = $(B)/sandbox-helper $(B)/sandbox-history $(B)/sandbox-inspect \
            $(B)/sandbox-gateway $(B)/sandbox-runtime
 
-.PHONY: all programs module console dev deps run test bench clean install unit fuzz FORCE
+.PHONY: all programs module console dev deps run test bench clean install package unit fuzz FORCE
 
 all: programs module console
 programs: $(programs)
@@ -356,6 +357,21 @@ install: all
 	for f in drop-in.conf sandbox-gateway.service; do \
 	    sed 's|/usr/local/|$(PREFIX)/|' conf/$$f \
 	        | install -m 644 /dev/stdin "$(inst)/share/doc/sandbox-gateway/$$f"; done
+
+# Named by what it fits: programs are of this system and processor, the module is
+# of this nginx.  Files only: unpacked at / it changes no directory that is there.
+OUT         ?= $(B)
+version      = $(shell sed -n 's/^\#define SB_VERSION  *"\(.*\)"/\1/p' lib/sb.h)
+nginx_of     = $(shell sed -n 's/^\#define NGINX_VERSION  *"\(.*\)"/\1/p' "$(NGX_DIR)/src/core/nginx.h")
+package_name = sandbox-gateway-$(version)-$(shell uname -sm | tr 'A-Z ' 'a-z-')-nginx-$(nginx_of)
+
+package: all
+	@tree=$$(mktemp -d) && trap 'rm -rf "$$tree"' EXIT \
+	    && $(MAKE) --no-print-directory -s -o all install DESTDIR="$$tree" \
+	    && (cd "$$tree" && find * ! -type d -print0 | LC_ALL=C sort -z) \
+	        | tar -C "$$tree" --null -T - --owner=0 --group=0 --numeric-owner \
+	            -czf "$(OUT)/$(package_name).tar.gz" \
+	    && echo "$(OUT)/$(package_name).tar.gz"
 
 clean:
 	rm -rf $(B)

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
-# make install: what it puts where, that it runs from there without the checkout's
-# build, and that a second one leaves nothing of the first behind.
+# make install and make package: what they put where, that it runs from there
+# without the checkout's build, and that a second one leaves nothing of the first
+# behind.
 
 use strict;
 use warnings;
@@ -122,5 +123,25 @@ SandboxTest::write_file($old, 'x');
 is(install(), '', 'again');
 ok(!-e $old, 'the assets of before are gone');
 is_deeply([ files() ], \@files, 'and all else is there');
+
+
+# --- the same as one file
+
+my $made = qx(make -C '$SandboxProcess::ROOT' -s -o all package B='$build' OUT='$to' PREFIX='/opt/gate way' 2>&1);
+is($?, 0, 'make package') or diag($made);
+my ($version) = SandboxTest::read_file("$SandboxProcess::ROOT/lib/sb.h")
+    =~ /SB_VERSION\s+"([\d.]+)"/;
+my ($package) = glob "$to/sandbox-gateway-*.tar.gz";
+like($package, qr{/sandbox-gateway-\Q$version\E-linux-\w+-nginx-\d+\.\d+\.\d+\.tar\.gz$},
+     'its name says what it fits');
+is($made, "$package\n", 'and is told');
+
+mkdir "$to/unpacked";
+is(system('tar', '-xzf', $package, '-C', "$to/unpacked"), 0, 'it can be unpacked');
+is(system('diff', '-r', $prefix, "$to/unpacked/opt/gate way"), 0, 'and is what make install makes');
+my @listed = qx(tar -tvzf '$package');
+is(scalar(grep { m{^-rw[x-]r-[x-]r-[x-] 0/0 } } @listed), scalar @files,
+   'files of root, and no directory: / stays as it is') or diag(@listed);
+is(scalar @listed, scalar @files, 'all of them');
 
 done_testing;
