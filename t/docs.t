@@ -120,6 +120,31 @@ my %code_routes = map { $_ => 1 } grep { !/^\*/ } map { s/", "/ /r }
 is_deeply(\%doc_routes, \%code_routes,
           'docs/console-api.md lists the routes that there are');
 
+# refusals on intercepted routes: status and code as the module sends them
+
+my %number = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403, CONFLICT => 409,
+    PRECONDITION_FAILED => 412, REQUEST_ENTITY_TOO_LARGE => 413, UNSUPPORTED_MEDIA_TYPE => 415,
+    MISDIRECTED_REQUEST => 421, TOO_MANY_REQUESTS => 429, INTERNAL_SERVER_ERROR => 500,
+    NOT_IMPLEMENTED => 501, BAD_GATEWAY => 502, SERVICE_UNAVAILABLE => 503,
+    GATEWAY_TIME_OUT => 504);
+my $module = join '', map { text(s{^\Q$root\E/}{}r) }
+    grep { !/_api(?:_\w+)?\.c$|_metrics/ } glob "$root/ngx_sandbox_module/*.c";
+my %refused;
+
+while ($module =~ /ngx_http_sandbox_(?:refuse\(r, ctx,|special\[\] = \{)\s*(.*?)(?:\);|0, NULL)/gs) {
+    my $call = $1;
+    $refused{ ($1 ? $number{$1} // $1 : $2) . " $3" } = 1
+        while $call =~ /(?:NGX_HTTP_(\w+)|\b(\d{3}))\b[^";]*?"(GATEWAY_\w+)"/g;
+}
+
+my ($refusals) = $operations =~ /^## What the gateway refuses\n(.*?)^Backup:/ms;
+my %told = map { $_ => 1 } map { s/ \| `/ /r } $refusals =~ /^\| (\d{3} \| `\w+)`/mg;
+cmp_ok(scalar keys %refused, '>', 15, 'the refusals of the module are found');
+is_deeply(\%told, \%refused, 'docs/operations.md lists them, and no other');
+my %coded = map { s/^\d+ //r => 1 } keys %told;
+unlike_list([ grep { !$coded{$_} } $module =~ /"(GATEWAY_[A-Z_]+)"/g ],
+            'and every code that comes on another way');
+
 # what docs/history.md says of our tables, but for those of the helper's own
 
 my ($schema, $history) = (text('helper/schema.c'), text('docs/history.md'));
