@@ -6,7 +6,8 @@
  * we are root: the helper's socket and a copy of the console in
  * /run/sandbox-gateway/HASH, nginx's temporary files in
  * /var/cache/sandbox-gateway/HASH; HASH is that of DATA's path.  Without root
- * there is one user only and all of it stays in DATA.
+ * there is one user only: socket and temporary files stay in DATA, and the
+ * console is served from where it is installed.
  */
 
 #include "gateway.h"
