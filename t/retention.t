@@ -351,9 +351,8 @@ is($status, 1, 'init as another sandbox is refused');
 like($out, qr/"ok":false/, 'in the envelope');
 is($meta->()->{sandbox_instance_id}, $identity{sandbox_instance_id}, 'and changes nothing');
 
-like(tool_out('verify', 's1'), qr/./, 'verify answers');
 ok($t->wait_for(sub { tool_status('verify', '--allow-foreign', 's1') == 0 }, 8),
-   'and finds what was recorded') or diag(tool_out('verify', '--allow-foreign', 's1'));
+   'verify finds what was recorded') or diag(tool_out('verify', '--allow-foreign', 's1'));
 
 $t->kill_helper;
 ($status, $out) = tool('--database', $path, 'ack', '--consumer-id', 'c', '--seq', 2);
