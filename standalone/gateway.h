@@ -127,6 +127,11 @@ typedef struct {
     gw_place_t      place;
     gw_url_t        upstream;
     char            upstream_url[600];
+    char            upstream_servers[600];  /* addresses for nginx; "": the
+                                               name of the URL */
+    char            helper_key[48];     /* where the helper reads upstream's
+                                           key; "": from place.key */
+    int             helper_key_fd;
     char            listen_addr[GW_ADDR_MAX];   /* without brackets */
     bool            runtime;            /* started by us: no --upstream */
     bool            loopback;
@@ -268,6 +273,16 @@ void gw_child_ended(const gw_child_t *c, int status, char *text, size_t size);
 void gw_child_end_group(pid_t pgid, unsigned wait_ms);
 /* Ends what a gateway that was killed has left running on this data. */
 void gw_child_end_leftover(const gw_child_t *c, int sig, unsigned wait_ms);
+
+/* key.c */
+
+/* Upstream's API key, malloc'd; NULL when there is none.  False after a
+ * sentence. */
+bool gw_key_read(const gw_t *g, char **key);
+/* For a helper that cannot read the key's file by itself: sets helper_key. */
+bool gw_key_share(gw_t *g);
+/* Hands it the key as it is now. */
+void gw_key_again(const gw_t *g);
 
 /* launch.c */
 

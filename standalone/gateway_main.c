@@ -371,9 +371,7 @@ gw_prepare_console(gw_t *g)
 static bool
 gw_prepare_files(const gw_t *g, char **key)
 {
-    char        *text;
-    size_t       i, len;
-    unsigned     k;
+    unsigned  k;
 
     const struct {
         const char  *flag;
@@ -394,43 +392,7 @@ gw_prepare_files(const gw_t *g, char **key)
         }
     }
 
-    if (g->opt.api_key) {
-        text = strdup(g->opt.api_key);
-        len = text ? strlen(text) : 0;
-
-    } else if (g->opt.api_key_file) {
-        text = gw_read_file(g->place.key, GW_KEY_MAX, &len);
-
-        if (text == NULL) {
-            return gw_fail("--api-key-file: %s cannot be read: %s.",
-                           g->opt.api_key_file, strerror(errno));
-        }
-
-    } else {
-        *key = NULL;
-        return true;
-    }
-
-    while (len && (text[len - 1] == '\n' || text[len - 1] == '\r')) {
-        len--;
-    }
-
-    for (i = 0; i < len && text[i] > 0x20 && text[i] < 0x7f; i++) {
-        /* void */
-    }
-
-    if (len == 0 || i < len) {
-        free(text);
-        return gw_fail("the API key in %s %s.", g->opt.api_key
-                       ? "SANDBOX_GATEWAY_API_KEY" : g->opt.api_key_file,
-                       len == 0 ? "is empty"
-                       : "holds a space, a line break or a control character");
-    }
-
-    text[len] = '\0';
-    *key = text;
-
-    return true;
+    return gw_key_read(g, key);
 }
 
 

@@ -138,7 +138,7 @@ gw_helper_args(const gw_t *g, gw_child_t *c)
 
     if (g->place.key[0]) {
         gw_child_arg(c, "--api-key-file");
-        gw_child_arg(c, g->place.key);
+        gw_child_arg(c, g->helper_key[0] ? g->helper_key : g->place.key);
     }
 
     if (g->place.root) {

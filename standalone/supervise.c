@@ -188,6 +188,10 @@ gw_configure(gw_run_t *r)
         return false;
     }
 
+    if (!gw_key_share(g)) {
+        return false;
+    }
+
     gw_token_share(g);
     gw_helper_args(g, &r->child[GW_HELPER]);
     gw_nginx_args(g, &r->child[GW_NGINX]);
@@ -341,6 +345,9 @@ gw_events(gw_run_t *r, int timeout_ms)
             break;
 
         case SIGHUP:
+            gw_key_again(r->g);
+            /* fall through */
+
         case SIGUSR1:
             if (r->child[GW_NGINX].pid && r->ends == 0) {
                 (void) kill(r->child[GW_NGINX].pid, (int) si.ssi_signo);

@@ -242,6 +242,30 @@ ok(SandboxProcess->wait_for(sub {
     $g->get('/v1/sandboxes', token => $late)->status == 200;
 }), 'a token counts without a restart');
 
+# a key that another file brings, as secret stores do it
+
+my $helper_asks = sub {
+    my $with = shift;
+
+    $g->get('/console/api/v1/sandboxes');
+    my @asked = $up->requests(undef, helper => 1);
+    return grep { $_->{head} =~ m{^User-Agent: ngx_sandbox_module/}m
+                  && $_->{head} =~ /^OPEN-SANDBOX-API-KEY: \Q$with\E\r?$/mi } @asked;
+};
+ok(SandboxProcess->wait_for(sub { $helper_asks->($key) }), 'the helper asks with the key');
+my $rotated = 'upstream-key-' . SandboxTest::random_text(16);
+SandboxTest::write_file("$tmp/key", "$rotated\n");
+$up->mark;
+kill 'HUP', $g->pid;
+ok(SandboxProcess->wait_for(sub { $helper_asks->($rotated) }),
+   'after a reload with the one that has taken its place');
+SandboxTest::write_file("$tmp/key", "$key\n");
+$up->mark;
+kill 'HUP', $g->pid;
+ok(SandboxProcess->wait_for(sub { $helper_asks->($key) }), 'which may be longer');
+ok(SandboxProcess->wait_for(sub { $g->get('/v1/sandboxes')->status == 200 }),
+   'as nginx does');
+
 kill 'KILL', $child{'sandbox-helper'};
 ok(SandboxProcess->wait_for(sub {
     my %now = $g->children;
@@ -301,7 +325,7 @@ ok(!SandboxProcess::listens($g->port), 'and leaves no worker behind');
 
 # --- no secret lies about
 
-my @secrets = ($key, map { (split /_/, $_, 3)[2] } $first, $late);
+my @secrets = ($key, $rotated, map { (split /_/, $_, 3)[2] } $first, $late);
 my $list = "$tmp/secrets";
 SandboxTest::write_file($list, join '', map { "$_\n" } @secrets);
 
