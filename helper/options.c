@@ -76,6 +76,7 @@ static const char  options_help[] =
     "  --exec                leave 5 s after the last connection closed\n"
     "  --ready-fd N          write one byte there when listening\n"
     "  --log FILE            log there instead of standard error\n"
+    "  --check               read these options, say what is wrong, and exit\n"
     "  --version, --help\n";
 
 
@@ -88,7 +89,7 @@ enum {
     OPT_SIZE, OPT_TOTAL, OPT_KEEP, OPT_OVERFLOW, OPT_ON_DELETE, OPT_HOLD,
     OPT_CLOCK, OPT_CONTENTS, OPT_FETCHES, OPT_INSPECTIONS,
     OPT_INSPECT_SECONDS, OPT_INSPECT_MEMORY, OPT_EXEC,
-    OPT_READY, OPT_LOG, OPT_VERSION, OPT_HELP
+    OPT_READY, OPT_LOG, OPT_CHECK, OPT_VERSION, OPT_HELP
 };
 
 static const struct option  options_long[] = {
@@ -129,6 +130,7 @@ static const struct option  options_long[] = {
     { "exec", no_argument, NULL, OPT_EXEC },
     { "ready-fd", required_argument, NULL, OPT_READY },
     { "log", required_argument, NULL, OPT_LOG },
+    { "check", no_argument, NULL, OPT_CHECK },
     { "version", no_argument, NULL, OPT_VERSION },
     { "help", no_argument, NULL, OPT_HELP },
     { NULL, 0, NULL, 0 }
@@ -596,8 +598,10 @@ options_rc_e
 options_read(options_t *o, int argc, char **argv)
 {
     int           c;
+    bool          check;
     options_rc_e  rc;
 
+    check = false;
     memset(o, 0, sizeof(options_t));
     o->socket_mode = 0660;
     o->follow_us = 600u * 1000000u;
@@ -618,6 +622,11 @@ options_read(options_t *o, int argc, char **argv)
     o->readers = READERS_IDLE;
 
     while ((c = getopt_long(argc, argv, "", options_long, NULL)) != -1) {
+        if (c == OPT_CHECK) {
+            check = true;
+            continue;
+        }
+
         rc = options_one(o, c, optarg);
         if (rc != OPTIONS_RUN) {
             return rc;
@@ -639,5 +648,5 @@ options_read(options_t *o, int argc, char **argv)
                            "--upstream to use it for");
     }
 
-    return OPTIONS_RUN;
+    return check ? OPTIONS_EXIT_OK : OPTIONS_RUN;
 }

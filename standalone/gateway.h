@@ -292,6 +292,8 @@ bool gw_runtime_key(const gw_t *g);
 bool gw_runtime_port(gw_t *g);
 void gw_runtime_args(const gw_t *g, gw_child_t *c);
 void gw_helper_args(const gw_t *g, gw_child_t *c);
+/* Whether the helper takes its options; it alone knows what some may be. */
+bool gw_helper_check(const gw_t *g);
 void gw_nginx_args(const gw_t *g, gw_child_t *c);
 
 /* supervise.c */

@@ -81,6 +81,10 @@ main(int argc, char **argv, char **envp)
         return GW_EXIT_FAILED;
     }
 
+    if (!gw_helper_check(&g)) {
+        return GW_EXIT_USAGE;
+    }
+
     /* a key can be corrected while we run: what is wrong with it ends a check
      * only */
 

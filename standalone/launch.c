@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 
 /* The local runtime is asked with a key of its own, or any process on this
@@ -160,6 +161,39 @@ gw_helper_args(const gw_t *g, gw_child_t *c)
 
     gw_child_arg(c, "--ready-fd");
     gw_child_arg(c, "3");
+}
+
+
+bool
+gw_helper_check(const gw_t *g)
+{
+    int                status;
+    char               out[1024];
+    char              *said, *end;
+    static gw_child_t  c;
+
+    gw_helper_args(g, &c);
+    gw_child_arg(&c, "--check");
+
+    status = gw_run((char *const *) c.argv, out, sizeof(out));
+
+    if (status == 0) {
+        return true;
+    }
+
+    said = out;
+
+    if (strncmp(said, "sandbox-helper: ", 16) == 0) {
+        said += 16;
+    }
+
+    end = said + strcspn(said, "\n");
+
+    if (status == -1 || !WIFEXITED(status) || end == said) {
+        return gw_fail("%s --check cannot be run.", g->prog.helper);
+    }
+
+    return gw_fail("%.*s.", (int) (end - said), said);
 }
 
 

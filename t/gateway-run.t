@@ -442,7 +442,7 @@ is($local->stop, 0, 'and ends');
 
 my $odd = SandboxGateway->new(args => [ @upstream, '--history-ttl', 'soon' ]);
 my ($code, undef, $why) = $odd->run($odd->arguments);
-is($code, 1, 'a limit that the helper cannot read');
+is($code, 2, 'a limit that the helper cannot read');
 like($why, qr/--history-ttl "soon": give a time such as 7d, or off/, 'is an error that says so');
 
 $up->stop;

@@ -45,6 +45,15 @@ my @wrong = (
       '65535k' ],
     [ 2, qr/--inspect-seconds: "0" is not a number from 1 to 3600/, '--inspect-seconds', 0 ],
     [ 2, qr/--inspections: "65" is not a number from 1 to 64/, '--inspections', 65 ],
+    # by the helper, before anything is made
+    (map { my ($name, $value, $want) = @$_;
+           my $wrong = qr/--$name "\Q$value\E": $want/;
+           [ 2, $wrong, "--$name", $value ], [ 2, $wrong, '--check', "--$name=$value" ] }
+     [ 'history-ttl', 'soon', qr/give a time/ ], [ 'history-keep', '5x', qr/give a time/ ],
+     [ 'history-size', '1k', qr/give a size/ ], [ 'history-total', '0', qr/give a size/ ],
+     [ 'history-overflow', 'wait', qr/it is delete_oldest/ ],
+     [ 'history-on-delete', 'burn', qr/it is keep/ ],
+     [ 'contents', '1g', qr/give bytes/ ], [ 'fetches', '257', qr/give a number/ ]),
     [ 2, qr/--archives: "1025" is not a number from 1 to 1024/, '--archives', 1025 ],
     [ 2, qr/--limits: "commands=1; x" has a character/, '--limits', 'commands=1; x' ],
     [ 2, qr/--rate: "\$x" has a character/, '--rate', '$x' ],

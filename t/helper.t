@@ -160,6 +160,13 @@ END {
         like($out, $_->[1], 'say what is wrong');
     }
 
+    ($status, $out) = helper_fails('--check', '--data', $data, '--history-ttl', 'soon');
+    is($status, 2, '--check refuses what a start refuses');
+    like($out, qr/--history-ttl "soon"/, 'and says what is wrong');
+    ($status, $out) = helper_fails('--check', '--data', $data, '--history-ttl', '7d');
+    is("$status $out", '0 ', 'it takes what is right');
+    ok(!-e $data, 'and makes nothing');
+
     ($status, $out) = helper_fails('--data', $data, '--upstream', 'ftp://x');
     is($status, 1, 'bad upstream');
     like($out, qr{^sandbox-helper: --upstream "ftp://x" is not.*\n\z},
