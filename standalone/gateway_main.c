@@ -2,6 +2,7 @@
 
 #include "gateway.h"
 #include "files.h"
+#include "token_file.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -436,7 +437,7 @@ gw_check(gw_t *g)
     }
 
     if (g->opt.config) {
-        if (access(g->place.tokens, F_OK) == -1) {
+        if (gw_tokens_there(g->place.tokens) != 1) {
             gw_fail("--check of a --config needs what the first start makes:"
                     " %s is not there yet.", g->place.tokens);
             return GW_EXIT_FAILED;
@@ -471,7 +472,7 @@ gw_check(gw_t *g)
         return GW_EXIT_FAILED;
     }
 
-    fresh = (access(g->place.tokens, F_OK) == -1);
+    fresh = (gw_tokens_there(g->place.tokens) == 0);
 
     snprintf(data, sizeof(data), "%s/nginx", dir);
     snprintf(g->place.temp, sizeof(g->place.temp), "%s/temp", dir);

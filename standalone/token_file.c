@@ -38,17 +38,32 @@ gw_token_named(sb_token_t *t, const char *id, char *text)
 
 
 int
-gw_tokens_open(const char *path)
+gw_tokens_there(const char *path)
+{
+    struct stat  st;
+
+    if (stat(path, &st) == 0) {
+        return !S_ISREG(st.st_mode) || st.st_size > 0;
+    }
+
+    return errno == ENOENT ? 0 : -1;
+}
+
+
+int
+gw_tokens_open(const char *path, bool make)
 {
     int          fd;
     struct stat  a, b;
 
     for ( ;; ) {
-        fd = open(path, O_RDWR|O_APPEND|O_CREAT|O_CLOEXEC, 0600);
+        fd = open(path, O_RDWR|O_APPEND|O_CLOEXEC|(make ? O_CREAT : 0), 0600);
 
         if (fd == -1) {
             gw_fail("%s cannot be opened: %s%s.", path, strerror(errno),
-                    errno == ENOENT ? "; make its directory first" : "");
+                    errno != ENOENT ? ""
+                    : make ? "; make its directory first"
+                    : "; name its directory with --data");
             return -1;
         }
 

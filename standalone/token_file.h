@@ -9,9 +9,13 @@
  * (SB_TOKEN_TEXT_MAX bytes). */
 void gw_token_named(sb_token_t *t, const char *id, char *text);
 
-/* Opens the file for appending and locks it; made with mode 0600 when it is not
- * there.  -1 after a sentence. */
-int gw_tokens_open(const char *path);
+/* Whether there is a token file: 1, or 0 also for one of no bytes, which no start
+ * of ours has left behind; -1 and errno when nobody can tell. */
+int gw_tokens_there(const char *path);
+
+/* Opens the file for appending and locks it; with `make` it is made with mode 0600
+ * when it is not there.  -1 after a sentence. */
+int gw_tokens_open(const char *path, bool make);
 
 /* The file's text (malloc'd, NUL-terminated) and its tokens (to be freed by
  * sb_tokens_free()).  NULL after a sentence. */

@@ -53,11 +53,15 @@ gw_token_first(const char *path, char *text)
 
     text[0] = '\0';
 
-    if (access(path, F_OK) == 0) {
-        return true;
-    }
+    switch (gw_tokens_there(path)) {
 
-    if (errno != ENOENT) {
+    case 0:
+        break;
+
+    case 1:
+        return true;
+
+    default:
         return gw_fail("%s cannot be reached: %s.", path, strerror(errno));
     }
 
@@ -260,7 +264,7 @@ gw_token_add(const gw_token_args_t *a, const char *path)
         return GW_EXIT_USAGE;
     }
 
-    fd = gw_tokens_open(path);
+    fd = gw_tokens_open(path, true);
 
     if (fd == -1) {
         return GW_EXIT_FAILED;
@@ -384,7 +388,7 @@ gw_token_revoke(const gw_token_args_t *a, const char *path)
         return GW_EXIT_USAGE;
     }
 
-    fd = gw_tokens_open(path);
+    fd = gw_tokens_open(path, false);
 
     if (fd == -1) {
         return GW_EXIT_FAILED;

@@ -345,6 +345,11 @@ for ([ qr/holds no token boss/, 1, qw(revoke boss) ],
         or diag("exit $rc\n$out$err");
 }
 
+unlink $file;
+($rc, $out, $err) = $g->run(qw(token revoke boss --tokens), $file);
+ok($rc == 1 && $err =~ /--data/ && !-e $file, 'where there are no tokens, revoking makes no file')
+    or diag("exit $rc\n$out$err");
+
 SandboxTest::write_file($file, "# ours\nnonsense\n");
 ($rc, $out, $err) = $g->run(qw(token add --tokens), $file);
 like($err, qr/line 2: /, 'a broken file is not written to');
