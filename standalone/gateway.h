@@ -167,6 +167,8 @@ bool gw_url_parse(gw_url_t *url, const char *text, const char **why);
 /* One GET /health, 2 s in all; any HTTP answer will do, one other than 200 is
  * worth a note. */
 bool gw_upstream_probe(const gw_url_t *url, const char *text);
+/* Of a name some of whose addresses do not answer, writes those that do. */
+void gw_upstream_servers(gw_t *g);
 /* Does it take this key, or none (NULL)?  False, after a sentence, only when it
  * says no. */
 bool gw_upstream_key(const gw_url_t *url, const char *text, const char *key);

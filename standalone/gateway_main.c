@@ -99,6 +99,10 @@ main(int argc, char **argv, char **envp)
 
     free(key);
 
+    if (!g.runtime) {
+        gw_upstream_servers(&g);
+    }
+
     if (g.opt.check) {
         return gw_check(&g);
     }

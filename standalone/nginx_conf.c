@@ -286,8 +286,14 @@ gw_fill_upstream(gw_fill_t *f, const gw_t *g)
 {
     const char  **ca;
 
-    gw_fill(f, "upstream_server", strchr(g->upstream.host, ':')
-            ? "[%s]:%u" : "%s:%u", g->upstream.host, g->upstream.port);
+    if (g->upstream_servers[0]) {
+        gw_fill(f, "upstream_server", "%s", g->upstream_servers);
+
+    } else {
+        gw_fill(f, "upstream_server", strchr(g->upstream.host, ':')
+                ? "[%s]:%u" : "%s:%u", g->upstream.host, g->upstream.port);
+    }
+
     gw_fill(f, "upstream_url", "%s", g->upstream_url);
     gw_fill(f, "upstream_scheme", g->upstream.tls ? "https" : "http");
 

@@ -28,7 +28,11 @@ typedef struct {
 
 
 static bool gw_wait(gw_conn_t *c, short events);
+static struct addrinfo *gw_resolve(const gw_url_t *url, int *rc);
 static bool gw_dial(gw_conn_t *c, const gw_url_t *url, char *why, size_t n);
+static bool gw_connect(gw_conn_t *c, const struct addrinfo *ai, int *err);
+static bool gw_address_text(char *text, size_t n, const struct addrinfo *ai,
+    unsigned port);
 static bool gw_dial_tls(gw_conn_t *c, const gw_url_t *url, char *why,
     size_t n);
 static bool gw_look(const gw_url_t *url, const char *path, const char *key,
@@ -316,13 +320,11 @@ gw_wait(gw_conn_t *c, short events)
 }
 
 
-static bool
-gw_dial(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
+static struct addrinfo *
+gw_resolve(const gw_url_t *url, int *rc)
 {
-    int               rc, err;
     char              service[8];
-    socklen_t         len;
-    struct addrinfo   hints, *res, *ai;
+    struct addrinfo   hints, *res;
 
     memset(&hints, 0, sizeof(hints));
     hints.ai_socktype = SOCK_STREAM;
@@ -330,45 +332,29 @@ gw_dial(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
 
     snprintf(service, sizeof(service), "%u", url->port);
 
-    rc = getaddrinfo(url->host, service, &hints, &res);
+    *rc = getaddrinfo(url->host, service, &hints, &res);
 
-    if (rc != 0) {
+    return *rc == 0 ? res : NULL;
+}
+
+
+static bool
+gw_dial(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
+{
+    int               rc, err;
+    struct addrinfo  *res, *ai;
+
+    res = gw_resolve(url, &rc);
+
+    if (res == NULL) {
         snprintf(why, n, "%s", gai_strerror(rc));
         return false;
     }
 
     err = ETIMEDOUT;
 
-    for (ai = res; ai; ai = ai->ai_next) {
-
-        c->fd = socket(ai->ai_family, SOCK_STREAM|SOCK_CLOEXEC|SOCK_NONBLOCK,
-                       0);
-        if (c->fd == -1) {
-            err = errno;
-            continue;
-        }
-
-        if (connect(c->fd, ai->ai_addr, ai->ai_addrlen) == 0) {
-            break;
-        }
-
-        err = errno;
-
-        if (err == EINPROGRESS) {
-            err = ETIMEDOUT;
-
-            if (gw_wait(c, POLLOUT)) {
-                len = sizeof(err);
-                (void) getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len);
-
-                if (err == 0) {
-                    break;
-                }
-            }
-        }
-
-        close(c->fd);
-        c->fd = -1;
+    for (ai = res; ai && !gw_connect(c, ai, &err); ai = ai->ai_next) {
+        /* void */
     }
 
     freeaddrinfo(res);
@@ -377,6 +363,116 @@ gw_dial(gw_conn_t *c, const gw_url_t *url, char *why, size_t n)
         snprintf(why, n, "%s", strerror(err));
         return false;
     }
+
+    return true;
+}
+
+
+static bool
+gw_connect(gw_conn_t *c, const struct addrinfo *ai, int *err)
+{
+    socklen_t  len;
+
+    c->fd = socket(ai->ai_family, SOCK_STREAM|SOCK_CLOEXEC|SOCK_NONBLOCK, 0);
+
+    if (c->fd == -1) {
+        *err = errno;
+        return false;
+    }
+
+    if (connect(c->fd, ai->ai_addr, ai->ai_addrlen) == 0) {
+        return true;
+    }
+
+    *err = errno;
+
+    if (*err == EINPROGRESS) {
+        *err = ETIMEDOUT;
+
+        if (gw_wait(c, POLLOUT)) {
+            len = sizeof(*err);
+            (void) getsockopt(c->fd, SOL_SOCKET, SO_ERROR, err, &len);
+
+            if (*err == 0) {
+                return true;
+            }
+        }
+    }
+
+    close(c->fd);
+    c->fd = -1;
+
+    return false;
+}
+
+
+/* nginx goes round the addresses of a name, and a request is sent once: it would
+ * end at an address where nobody listens, such as [::1] of localhost. */
+
+void
+gw_upstream_servers(gw_t *g)
+{
+    int               rc, err;
+    char              text[80];
+    size_t            used;
+    unsigned          all, open;
+    gw_conn_t         c;
+    struct addrinfo  *res, *ai;
+
+    res = gw_resolve(&g->upstream, &rc);
+    all = open = 0;
+    used = 0;
+
+    for (ai = res; ai; ai = ai->ai_next) {
+
+        memset(&c, 0, sizeof(c));
+        c.until_ms = gw_now_ms() + GW_PROBE_MS / 4;
+        all++;
+
+        if (!gw_connect(&c, ai, &err)) {
+            continue;
+        }
+
+        gw_hang_up(&c);
+
+        if (gw_address_text(text, sizeof(text), ai, g->upstream.port)
+            && used + strlen(text) + 32 < sizeof(g->upstream_servers))
+        {
+            used += (size_t) snprintf(g->upstream_servers + used,
+                                      sizeof(g->upstream_servers) - used,
+                                      "%s%s", open ? ";\n        server  " : "",
+                                      text);
+            open++;
+        }
+    }
+
+    if (res) {
+        freeaddrinfo(res);
+    }
+
+    if (open == 0 || open == all) {
+        g->upstream_servers[0] = '\0';      /* the name says it */
+        return;
+    }
+
+    gw_note("upstream %s has %u addresses, of which %u answer: these are used"
+            " until the next start.", g->opt.upstream, all, open);
+}
+
+
+static bool
+gw_address_text(char *text, size_t n, const struct addrinfo *ai, unsigned port)
+{
+    char  host[INET6_ADDRSTRLEN + 20];
+
+    if (getnameinfo(ai->ai_addr, ai->ai_addrlen, host, sizeof(host), NULL, 0,
+                    NI_NUMERICHOST)
+        != 0 || strchr(host, '%'))
+    {
+        return false;           /* nginx knows no scopes of addresses */
+    }
+
+    snprintf(text, n, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
 
     return true;
 }

@@ -446,6 +446,34 @@ my $odd = SandboxGateway->new(args => [ @upstream, '--history-ttl', 'soon' ]);
 my ($code, undef, $why) = $odd->run($odd->arguments);
 is($code, 2, 'a limit that the helper cannot read');
 like($why, qr/--history-ttl "soon": give a time such as 7d, or off/, 'is an error that says so');
+ok(!-e $odd->data, 'before anything is made');
+
+
+# --- an upstream of two addresses, at one of which nobody listens
+
+my ($at) = $up->url =~ /:(\d+)$/;
+SandboxTest::write_file("$tmp/hosts", "::1 two.test\n127.0.0.1 two.test localhost\n");
+SandboxTest::write_file("$tmp/gateway", <<"END");
+#!/bin/sh
+exec unshare -m sh -c 'mount --bind $tmp/hosts /etc/hosts && exec "\$@"' sh $SandboxGateway::PROGRAM "\$@"
+END
+chmod 0755, "$tmp/gateway";
+
+SKIP: {
+    skip 'names are given to addresses by root only', 3
+        if !$root || system("$tmp/gateway --version > /dev/null 2>&1") != 0;
+
+    local $SandboxGateway::PROGRAM = "$tmp/gateway";
+    my $two = SandboxGateway->new(args => [ '--upstream', "http://two.test:$at",
+                                            '--api-key-file', "$tmp/key" ]);
+    $two->start;
+    like(SandboxTest::read_file($two->data . '/nginx/nginx.conf'),
+         qr/upstream opensandbox \{\s+server  127\.0\.0\.1:$at;/, 'the one that answers is used');
+    is(join(' ', map { $two->get('/v1/sandboxes')->status } 1 .. 4), '200 200 200 200',
+       'each time');
+    like($two->errors, qr/has 2 addresses, of which 1 answer/, 'and a line says so');
+    $two->stop;
+}
 
 $up->stop;
 
