@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import {
-  facts, is, inAll, live, looks, ok, open, run, sees, serious, settled, shot, token, until, url,
+  becomes, facts, is, inAll, live, looks, ok, open, run, sees, serious, settled, shot, token, until, url,
 } from './lib/browser.mjs';
 
 const at = (path, more = '') => `${url}sandboxes/${facts.sandbox}/files${path ? `?path=${encodeURIComponent(path)}` : ''}${more}`;
@@ -205,6 +205,7 @@ const parts = {
     await page.waitForURL(/%2Fworkspace%2Fmoved\.py/);
     is(await stored('/workspace/moved.py'), '', 'and it is moved');
 
+    await dialog(page).waitFor({ state: 'detached' });
     await page.getByRole('tree').focus();
     await until(async () => await active(page) === 'moved.py', 'the file in the tree');
     await page.keyboard.press('Delete');
@@ -216,7 +217,7 @@ const parts = {
 
     await row(page, 'old').click();
     await row(page, 'report.csv').waitFor();
-    await page.getByRole('region', { name: 'Folder' }).getByRole('button', { name: /Actions/ }).click();
+    await page.getByRole('region', { name: 'Folder' }).getByRole('button', { name: 'Actions: old' }).click();
     await page.getByRole('menuitem', { name: 'Delete' }).click();
     ok(await dialog(page).getByRole('button', { name: 'Delete' }).isDisabled(), 'a folder goes only when its name is typed');
     await shot(page, 'delete');
@@ -340,6 +341,7 @@ const parts = {
     await dialog(page).getByLabel('Into the folder').fill('/workspace/inbox');
     await dialog(page).getByRole('button', { name: 'Upload' }).click();
     await row(page, 'inbox').waitFor();
+    await dialog(page).waitFor({ state: 'detached' });
     is([await stored('/workspace/inbox/one.txt'), await stored('/workspace/inbox/two.txt')], ['1\n', '22\n'], 'or to another one');
 
     await page.goto(at('/workspace/inbox'));
@@ -373,7 +375,7 @@ const parts = {
     await drop(page, page.getByRole('region', { name: 'Folder' }), [['.env', 'x'], ['four.txt', '4']]);
     await dialog(page).getByRole('button', { name: 'Upload' }).click();
     await dialog(page).getByText(/The rule “\w+”/).waitFor();
-    is(await stored('/workspace/inbox/four.txt'), '4', 'one that is refused says why, and stops no other');
+    await becomes(() => stored('/workspace/inbox/four.txt'), '4', 'one that is refused says why, and stops no other');
     await shot(page, 'upload-refused');
     await well(page, 'upload', (e) => /40[34]|412/.test(e));
   },
@@ -445,6 +447,7 @@ const parts = {
     is(await page.getByRole('button', { name: 'Ignore spaces around lines' }).getAttribute('aria-pressed'), 'false', 'with spaces or without');
 
     await list.getByRole('button').nth(1).click();
+    await list.getByRole('listitem').nth(1).locator('[aria-current]').waitFor();
     await page.getByLabel('Compare with').selectOption('now');
     await page.locator('.monaco-diff-editor .line-insert').first().waitFor();
     const asked = page.waitForRequest('**/files/upload');

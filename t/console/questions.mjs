@@ -3,7 +3,7 @@
 // click, a key that is no letter, a text typed in one go.
 
 import { is, ok, open, run, shot, signIn, url } from './lib/browser.mjs';
-import { sides } from './lib/diff.mjs';
+import { differs } from './lib/diff.mjs';
 
 const rows = (page) => page.getByRole('option');
 const record = (page) => page.getByRole('region', { name: 'Record' });
@@ -69,14 +69,14 @@ await run({
     await page.getByRole('link', { name: 'nightly-31', exact: true }).click();
     await rows(page).filter({ hasText: '/tmp/db/schema.sql' }).last().click();
     await record(page).locator('.line-insert').first().waitFor();
-    is(await sides(page), [['create table orders (id int);'], ['create table orders (id int, total int);']], 'which, before and after');
+    await differs(page, [['create table orders (id int);'], ['create table orders (id int, total int);']], 'which, before and after');
   }),
 
   'deleted': (browser) => asked(browser, 'What was deleted?', async (page) => {
     await page.getByRole('link', { name: /file\.delete/ }).click();
     await rows(page).filter({ hasText: '/tmp/db/old.sql' }).click();
     await record(page).locator('.line-delete').first().waitFor();
-    is(await sides(page), [['drop table orders;'], []], 'with what stood in it');
+    await differs(page, [['drop table orders;'], []], 'with what stood in it');
   }),
 
   'replay': (browser) => asked(browser, 'Replay it', async (page) => {

@@ -1,5 +1,5 @@
 import { facts, is, inAll, looks, ok, open, run, settled, shot, until, url } from './lib/browser.mjs';
-import { sides } from './lib/diff.mjs';
+import { differs } from './lib/diff.mjs';
 
 const rows = (page) => page.getByRole('option');
 const record = (page) => page.getByRole('region', { name: 'Record' });
@@ -102,7 +102,7 @@ await run({
     ok(true, 'a run goes to what went wrong');
     await steps.getByRole('button', { name: 'Next step' }).click();
     await record(page).locator('.line-insert').first().waitFor();
-    is(await sides(page), [['create table orders (id int);'], ['create table orders (id int, total int);']], 'before and after, side by side');
+    await differs(page, [['create table orders (id int);'], ['create table orders (id int, total int);']], 'before and after, side by side');
     ok(true, 'and on, with the difference that a step made');
     await record(page).getByRole('tab', { name: 'Files then' }).click();
     await record(page).getByRole('list', { name: 'Files then' }).getByText('here').waitFor();

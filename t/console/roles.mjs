@@ -53,7 +53,7 @@ const part = (role) => async (browser) => {
         await page.getByRole('region', { name: 'Record' }).getByRole('button', { name: 'Copy as' }).waitFor();
       }
       if (where.endsWith('locks')) {
-        await page.locator('[data-lock="held"]').waitFor();
+        await page.locator('[data-lock="held"]').filter({ hasText: '/workspace/held' }).waitFor();
       }
       if (where.endsWith('commands')) {
         await page.getByRole('region', { name: 'Commands' }).getByRole('listitem').first().waitFor();

@@ -1,4 +1,4 @@
-import { facts, is, ok, open, run, sees, shot, url } from './lib/browser.mjs';
+import { becomes, facts, is, ok, open, run, sees, shot, url } from './lib/browser.mjs';
 
 const rows = (page) => page.getByRole('row').filter({ has: page.getByRole('cell') });
 
@@ -37,7 +37,7 @@ await run({
     await page.keyboard.press('/');
     await page.keyboard.type('WEEKLY');
     await page.waitForURL(/q=WEEKLY/);
-    is(await rows(page).count(), 1, 'a run is searched for');
+    await becomes(() => rows(page).count(), 1, 'a run is searched for');
     await page.getByLabel('Search runs').fill('no-such-run');
     await page.getByText('No run matches').waitFor();
     await page.getByRole('button', { name: 'Clear the search' }).click();

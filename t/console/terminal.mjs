@@ -366,7 +366,7 @@ await run({
     await type(page, 'echo "w=<$W>"');
     await shows(page, /^w=<>$/);
     await tabs.first().click();
-    await page.waitForFunction(() => document.activeElement?.closest('[role="tabpanel"]'));
+    await page.locator('[role="tab"][aria-selected="true"]').and(tabs.first()).waitFor();
     await type(page, 'echo "w=<$W>"');
     await shows(page, /^w=<first>$/);
     ok(true, 'each with its own shell, and the keyboard in the one that is seen');
@@ -374,8 +374,9 @@ await run({
     await page.keyboard.press('Control+Shift+ArrowUp');
     ok(await tabs.first().evaluate((e) => e === document.activeElement), 'the keyboard gets out of a terminal');
     await page.keyboard.press('ArrowRight');
+    await until(() => tabs.nth(1).evaluate((e) => e === document.activeElement), 'the keyboard at the other tab');
     await page.keyboard.press('Enter');
-    await page.waitForFunction(() => document.activeElement?.closest('[role="tabpanel"]'));
+    await page.locator('[role="tab"][aria-selected="true"]').and(tabs.nth(1)).waitFor();
     await type(page, 'echo "w=<$W>-again"');
     await shows(page, /^w=<>-again$/);
     ok(true, 'and into another');

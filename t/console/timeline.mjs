@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import {
-  facts, is, live, looks, ok, open, overflow, run, sees, serious, settled, shot, still, token, until, url,
+  becomes, facts, is, live, looks, ok, open, overflow, run, sees, serious, settled, shot, still, token, until, url,
 } from './lib/browser.mjs';
-import { sides } from './lib/diff.mjs';
+import { differs } from './lib/diff.mjs';
 import { command } from './lib/gateway.mjs';
 
 const history = (id, query = '') => `${url}sandboxes/${id}/history${query}`;
@@ -89,13 +89,13 @@ await run({
 
     const times = await rows(page).locator('time').evaluateAll((all) => all.map((t) => t.dateTime));
     is(times, [...times].sort(), 'the oldest stands first');
-    ok(await atEnd(page), 'and the newest is in view');
+    await becomes(() => atEnd(page), true, 'and the newest is in view');
 
     for (let i = 0; i < 14; i++) {
       await command(facts.other, `echo live-${i}`);
     }
     await rows(page).filter({ hasText: 'echo live-13' }).getByText('OK').waitFor();
-    ok(await atEnd(page), 'what happens appears by itself, with its end, and the list follows');
+    await becomes(() => atEnd(page), true, 'what happens appears by itself, with its end, and the list follows');
 
     await list(page).hover();
     await page.mouse.wheel(0, -200);
@@ -107,7 +107,7 @@ await run({
     is(await list(page).evaluate((e) => e.scrollTop), before, 'whoever scrolls up stays there, and is told what came');
     await page.getByRole('button', { name: '2 new' }).click();
     await rows(page).filter({ hasText: 'echo unseen-2' }).waitFor();
-    ok(await atEnd(page), 'and comes back with a click');
+    await becomes(() => atEnd(page), true, 'and comes back with a click');
 
     await page.getByRole('textbox', { name: /Search commands/ }).fill('sought-word');
     await page.getByText('No record matches').waitFor();
@@ -151,7 +151,7 @@ await run({
     is(down, down.map((_, i) => down[0] + i), 'as seamless');
     await page.getByRole('button', { name: 'To the newest' }).click();
     await rows(page).filter({ hasText: 'command number 1000000' }).waitFor();
-    ok(await atEnd(page), 'one click leads to the newest');
+    await becomes(() => atEnd(page), true, 'one click leads to the newest');
     await page.context().close();
   },
 
@@ -403,7 +403,7 @@ await run({
     await page.goto(history(facts.sandbox, '?type=file.*'));
     await rows(page).filter({ hasText: '/tmp/db/schema.sql' }).last().click();
     await record(page).locator('.line-insert').first().waitFor();
-    is(await sides(page), [['create table orders (id int);'], ['create table orders (id int, total int);']], 'before and after stand side by side');
+    await differs(page, [['create table orders (id int);'], ['create table orders (id int, total int);']], 'before and after stand side by side');
     await record(page).locator('.monaco-diff-editor.side-by-side').waitFor();
     await record(page).getByRole('button', { name: 'In one column' }).click();
     await record(page).locator('.monaco-diff-editor:not(.side-by-side)').waitFor();
@@ -413,7 +413,7 @@ await run({
 
     await rows(page).filter({ hasText: '/tmp/db/old.sql' }).last().click();
     await record(page).locator('.line-delete').first().waitFor();
-    is(await sides(page), [['drop table orders;'], []], 'a file that went has nothing behind');
+    await differs(page, [['drop table orders;'], []], 'a file that went has nothing behind');
 
     // under load the store says for some time that it runs still: what it changed comes with its end
     const stale = rows(page).filter({ hasText: '/tmp/db/old.sql' }).last();
@@ -508,12 +508,12 @@ await run({
     await out.waitFor();
     is(await out.getByText('green', { exact: true }).getAttribute('class'), 'ansi-2', 'colours are colours');
     await record(page).getByRole('button', { name: 'Colours' }).click();
-    ok((await out.innerText()).includes('ESC[32m'), 'or as they came');
+    await becomes(async () => (await out.innerText()).includes('ESC[32m'), true, 'or as they came');
     await record(page).getByRole('button', { name: 'Colours' }).click();
 
     await record(page).getByRole('textbox', { name: 'Find in the output' }).fill('later');
     await record(page).getByText('1/1').waitFor();
-    ok(await page.evaluate(() => CSS.highlights.has('found-here')), 'what is sought is found, and painted');
+    await becomes(() => page.evaluate(() => CSS.highlights.has('found-here')), true, 'what is sought is found, and painted');
     await record(page).getByRole('textbox', { name: 'Find in the output' }).fill('');
 
     await record(page).getByLabel('Stream').selectOption('apart');
@@ -539,9 +539,10 @@ await run({
   'copy, verify, run again': async (browser) => {
     const page = await open(browser, { permissions: ['clipboard-read', 'clipboard-write'] });
     const copied = async (name) => {
+      await page.evaluate(() => navigator.clipboard.writeText(''));
       await record(page).getByRole('button', { name: 'Copy as' }).click();
       await page.getByRole('menuitem', { name }).click();
-      return page.evaluate(() => navigator.clipboard.readText());
+      return until(() => page.evaluate(() => navigator.clipboard.readText()), `a copy: ${name}`);
     };
 
     await page.goto(history(facts.other));

@@ -54,6 +54,14 @@ export async function until(f, what = 'it') {
   }
 }
 
+/** What f says is this, now or soon: a page shows what it was told to show a moment later. */
+export async function becomes(f, wanted, name) {
+  let got;
+
+  await until(async () => JSON.stringify(got = await f()) === JSON.stringify(wanted)).catch(() => null);
+  is(got, wanted, name);
+}
+
 /** A browser without a way out of this machine. */
 export const launch = () => chromium.launch({
   executablePath: process.env.CHROMIUM,

@@ -44,15 +44,22 @@ export async function another(page) {
   await ready(page);
 }
 
+/** The terminal that is seen has the keyboard: a dialog, or another terminal, has given it back. */
+const keys = (page) => page.waitForFunction(() => document.activeElement?.closest('[role="tabpanel"]:not([hidden]) [data-keys="own"]'));
+
 /** Types a command and Enter. */
 export async function type(page, text) {
+  await keys(page);
   await page.keyboard.type(text);
   await page.keyboard.press('Enter');
 }
 
 /** Puts a text on the clipboard's way into whatever has the keyboard. */
-export const paste = (page, text) => page.evaluate((data) => {
-  const clipboardData = new DataTransfer();
-  clipboardData.setData('text/plain', data);
-  document.activeElement.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
-}, text);
+export async function paste(page, text) {
+  await keys(page);
+  await page.evaluate((data) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData('text/plain', data);
+    document.activeElement.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+  }, text);
+}
