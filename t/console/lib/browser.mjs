@@ -110,6 +110,15 @@ export async function open(browser, {
   context.setDefaultTimeout(LONGEST);
 
   const page = await context.newPage();
+  const close = context.close.bind(context);
+
+  // an answer that a route was about to give to a page that goes is given up:
+  // else its failure, of which nobody hears, ends the script
+  context.close = async () => {
+    await page.unrouteAll({ behavior: 'ignoreErrors' }).catch(() => null);
+    await close();
+  };
+
   const seen = { errors: [], foreign: [], calls: [], live: 0 };
   const prefix = new URL(origin).pathname.replace(/\/console\/?$/, '');
   const heard = (method, { pathname }) => {
@@ -286,6 +295,7 @@ export async function run(parts, beside = {}) {
   try {
     await Promise.all([parts, beside].map(lane));
   } finally {
+    await Promise.all(browser.contexts().map((context) => context.close()));
     await browser.close();
     say({ done: true, calls: [...calls] });
   }
