@@ -572,6 +572,34 @@ await run({
     await page.context().close();
   },
 
+  'what could not be read yet': async (browser) => {
+    const page = await open(browser);
+    const search = page.getByRole('textbox', { name: /^Search commands/ });
+    let lacking = 2;
+
+    // under load the lists are behind for some time: nothing else happens that would make a page ask again
+    await page.route(/\/operations\?.*\bq=014_orders/, async (route) => {
+      const answer = await (await route.fetch()).json();
+
+      await route.fulfill({ json: lacking-- > 0 ? { ...answer, items: [], next: null, complete: false } : answer });
+    });
+    await page.goto(history(facts.sandbox, '?q=014_orders'));
+    await page.getByText(/this list lacks something/).waitFor();
+    await rows(page).filter({ hasText: '014_orders' }).waitFor();
+    ok(true, 'a search that lacks something is asked again, by itself');
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+    ok(true, 'and says no longer that it does');
+
+    lacking = 2;
+    await page.goto(`${url}sandboxes/${facts.sandbox}/commands`);
+    await search.fill('014_orders');
+    await page.getByText('No command matches').waitFor();
+    await page.getByRole('region', { name: 'Commands' }).getByRole('listitem').filter({ hasText: '014_orders' }).waitFor();
+    ok(true, 'so is one among commands');
+    is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
   'gaps': async (browser) => {
     const page = await open(browser);
 

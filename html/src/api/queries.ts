@@ -86,6 +86,8 @@ export const operationsQuery = (sandbox: string | undefined, filters: OperationF
     getNextPageParam: (page) => page.next,
     placeholderData: keepPreviousData,
     staleTime: Infinity,
+    // what was acknowledged, and was not to be read yet
+    refetchInterval: (q) => (q.state.data?.pages.every((p) => p.complete) === false ? 2_000 : false),
   });
 
 /** Counts of what passes the filters, without the records. */

@@ -12,6 +12,8 @@ const PAGE = 200;
 export const HELD = 1_600;
 // a search is not told live: what happens makes it ask again, so long after
 const ASK_AGAIN = 1_200;
+// an answer that lacked something does not for long, or for good
+const ASK_SELDOM = 20_000;
 // a page had nothing to show: the next ones are larger, and after so many in a row the reader is asked
 const LARGER = 500;
 const BARREN = 20;
@@ -73,8 +75,11 @@ export class RecordWindow {
   private pushed: Operation[] = [];
   private scheduled = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private missing: ReturnType<typeof setTimeout> | undefined;
   private following = true;
   private closed = false;
+  // the newest page lacks something, and no other does: so often in a row
+  private lacked = 0;
 
   constructor(private readonly q: Question) {}
 
@@ -89,6 +94,7 @@ export class RecordWindow {
     this.closed = true;
     this.aborter.abort();
     clearTimeout(this.timer);
+    clearTimeout(this.missing);
     cancelAnimationFrame(this.scheduled);
   }
 
@@ -148,6 +154,10 @@ export class RecordWindow {
         older: before.next !== null, newer: after ? after.next !== null : false, epoch: this.held.epoch + 1,
         base: before.next === null ? 0 : null, from: undefined,
       });
+      this.lacked = 0;
+      if (!before.complete && !after) {
+        this.lacks();
+      }
       told.forEach((e) => this.tell(e));
 
       if (items.length < 50 && before.next !== null) {
@@ -172,6 +182,7 @@ export class RecordWindow {
         items, loading: false, error: null, fresh: 0, complete: page.complete, sought: null,
         older: false, newer: page.next !== null, epoch: this.held.epoch + 1, base: 0, from: items[0]?.id,
       });
+      this.lacked = 0;
       told.forEach((e) => this.tell(e));
 
       if (items.length === 0) {
@@ -225,6 +236,10 @@ export class RecordWindow {
 
       if (epoch !== this.held.epoch) {
         return;
+      }
+
+      if (!page.complete) {
+        this.lacked = 0;
       }
 
       const last = page.items.at(-1)?.cursor;
@@ -354,8 +369,16 @@ export class RecordWindow {
     }
   }
 
+  /** What was acknowledged was not to be read yet: it is asked for, and less often when it stays away. */
+  private lacks() {
+    this.missing ??= setTimeout(() => {
+      this.missing = undefined;
+      this.again(0, false);
+    }, Math.min(ASK_AGAIN * 2 ** this.lacked++, ASK_SELDOM));
+  }
+
   /** The newest page once more, for what the stream does not tell. */
-  private again(after: number) {
+  private again(after: number, happened = true) {
     if (this.timer !== undefined) {
       return;
     }
@@ -364,7 +387,7 @@ export class RecordWindow {
       this.timer = undefined;
 
       if (this.held.newer !== false) {
-        this.set({ fresh: this.held.fresh + 1 });
+        this.set({ fresh: this.held.fresh + (happened ? 1 : 0) });
         return;
       }
 
@@ -373,16 +396,23 @@ export class RecordWindow {
         const known = new Set(this.held.items.map((o) => o.id));
         const found = this.shown(page);
         const fresh = found.filter((o) => !known.has(o.id) && o.cursor > this.newest).length;
+        const complete = this.lacked > 0 ? page.complete : this.held.complete;
+
+        if (page.complete) {
+          this.lacked = 0;
+        } else if (this.lacked > 0 || this.held.complete) {
+          this.lacks();
+        }
 
         // more has come than a page has: there would be a hole
         if (page.next !== null && (page.items.at(-1)?.cursor ?? 0) > this.newest) {
-          this.set({ newer: true, fresh: this.held.fresh + fresh });
+          this.set({ newer: true, fresh: this.held.fresh + fresh, complete });
           return;
         }
 
         this.newest = Math.max(this.newest, page.items[0]?.cursor ?? 0);
         this.keep(merged(this.held.items, found), this.following ? 'newer' : 'older',
-          { fresh: this.following ? 0 : this.held.fresh + fresh });
+          { fresh: this.following ? 0 : this.held.fresh + fresh, complete });
       });
     }, after);
   }
