@@ -152,8 +152,16 @@ const part = (where) => async (browser) => {
   await frozen(page);
   await page.goto(url + where);
   await (name === 'sandbox-terminal' ? ready(page) : settled(page));
-  // the header tells of the recorder when it has heard of it
+  // the header tells of the recorder when it has heard of it, a sandbox of what can be
+  // done with it, and a run opens what went wrong in it: what comes later is not gone round
   await page.locator('header').getByRole('link', { name: /gaps?$/ }).waitFor();
+  if (name.startsWith('sandbox-')) {
+    await page.getByRole('button', { name: 'More actions' }).waitFor();
+  }
+  if (name === 'run') {
+    await page.getByRole('region', { name: 'Record' }).waitFor();
+    await settled(page);
+  }
   await page.evaluate(() => keyboard.begin());
 
   let stops = 0;

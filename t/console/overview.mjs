@@ -69,6 +69,22 @@ await run({
     await page.context().close();
   },
 
+  'what comes late': async (browser) => {
+    const page = await open(browser);
+    const bars = card(page, 'Operations over time');
+    let give;
+    const wanted = new Promise((done) => { give = done; });
+
+    await page.route(/\/api\/v1\/operations\?.*\bbuckets=/, (route) => wanted.then(() => route.continue()));
+    await page.goto(url);
+    await card(page, 'By type').getByRole('link', { name: 'file.write', exact: true }).waitFor();
+    await sees(bars.locator('.shimmer').first(), 'bars that are on their way are seen to be');
+    give();
+    await bars.getByRole('link').first().waitFor();
+    is(await bars.locator('.shimmer').count(), 0, 'and then they are there');
+    await page.context().close();
+  },
+
   'nothing yet': async (browser) => {
     const page = await open(browser);
 

@@ -6,6 +6,7 @@ import { Link } from 'react-router';
 import { histogramQuery } from '@/api/histogram';
 import { useFormat } from '@/lib/format';
 import { Card } from '@/ui/card';
+import { Skeleton } from '@/ui/empty';
 import type { Range } from './index';
 
 const BARS: Record<Range, number> = { '1h': 20, '6h': 24, '24h': 24, '7d': 21, '30d': 30 };
@@ -13,7 +14,7 @@ const BARS: Record<Range, number> = { '1h': 20, '6h': 24, '24h': 24, '7d': 21, '
 export function Activity({ range }: { range: Range }) {
   const { t } = useTranslation('overview');
   const { count, moment, clockShort, day } = useFormat();
-  const { data } = useQuery(histogramQuery(undefined, { from: range }, BARS[range]));
+  const { data, isPending } = useQuery(histogramQuery(undefined, { from: range }, BARS[range]));
   const from = data ? Date.parse(data.from) : 0;
   const bars = (data?.counts ?? []).map((b, i) => ({
     ...b,
@@ -26,26 +27,28 @@ export function Activity({ range }: { range: Range }) {
   return (
     <Card title={t('overTime')}>
       <div className="px-3 pt-3 pb-2">
-        <ol className="flex h-24 items-stretch gap-px">
-          {bars.map((b, i) => {
-            const said = t('bar', { at: moment(b.from), count: b.total, failed: count(b.failed) });
+        {data ? (
+          <ol className="flex h-24 items-stretch gap-px">
+            {bars.map((b, i) => {
+              const said = t('bar', { at: moment(b.from), count: b.total, failed: count(b.failed) });
 
-            return (
-              <li key={i} className="min-w-0 flex-1">
-                <Link to={`/history?from=${b.from}&to=${b.to}`} aria-label={said} title={said}
-                  className="flex h-full flex-col justify-end rounded-sm hover:bg-sunk"
-                >
-                  {b.failed > 0 && (
-                    <span className="block bg-bad" style={{ height: `max(2px, ${(b.failed / most) * 100}%)` }} />
-                  )}
-                  <span className={b.total > 0 ? 'block bg-accent' : 'block bg-line'}
-                    style={{ height: b.total > 0 ? `max(2px, ${((b.total - b.failed) / most) * 100}%)` : '1px' }}
-                  />
-                </Link>
-              </li>
-            );
-          })}
-        </ol>
+              return (
+                <li key={i} className="min-w-0 flex-1">
+                  <Link to={`/history?from=${b.from}&to=${b.to}`} aria-label={said} title={said}
+                    className="flex h-full flex-col justify-end rounded-sm hover:bg-sunk"
+                  >
+                    {b.failed > 0 && (
+                      <span className="block bg-bad" style={{ height: `max(2px, ${(b.failed / most) * 100}%)` }} />
+                    )}
+                    <span className={b.total > 0 ? 'block bg-accent' : 'block bg-line'}
+                      style={{ height: b.total > 0 ? `max(2px, ${((b.total - b.failed) / most) * 100}%)` : '1px' }}
+                    />
+                  </Link>
+                </li>
+              );
+            })}
+          </ol>
+        ) : <div className="h-24">{isPending && <Skeleton lines={4} />}</div>}
         <div aria-hidden className="mt-1 flex justify-between text-2xs text-dim">
           <span>{label(bars[0]?.from)}</span>
           <span>{label(bars[Math.floor(bars.length / 2)]?.from)}</span>
