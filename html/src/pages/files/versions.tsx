@@ -119,6 +119,8 @@ function VersionView({ id, path, version: v, running, mayRestore, dirty }: {
   const otherFailed = against === 'now' ? now.error : before.error ?? v.before_sha256 === null;
   const name = harmless(baseName(path));
   const isNow = running && now.data?.hash === v.sha256;
+  // what is offered for another one does not go away again under who reaches for it
+  const isOther = !isNow && !(running && now.isPending);
 
   const restore = async () => {
     setBusy(true);
@@ -174,7 +176,7 @@ function VersionView({ id, path, version: v, running, mayRestore, dirty }: {
         <Time at={v.started_at} className="text-sm" />
         <Link to={operationLink({ id: v.id, sandbox_id: id })} className="text-sm text-accent hover:underline">{t('versions.record')}</Link>
         <span className="flex-1" />
-        {running && !isNow && (
+        {running && isOther && (
           <Select aria-label={t('versions.against')} value={against} onChange={(e) => setAgainst(e.target.value as 'before' | 'now')}>
             <option value="before">{t('versions.againstBefore')}</option>
             <option value="now">{t('versions.againstNow')}</option>
@@ -182,7 +184,7 @@ function VersionView({ id, path, version: v, running, mayRestore, dirty }: {
         )}
         {after.data && <Button size="sm" onClick={() => saveBlob(new Blob([after.data!]), name)}>{t('download')}</Button>}
         {isNow && <Tag tone="good">{t('versions.isNow')}</Tag>}
-        {mayRestore && !isNow && (
+        {mayRestore && isOther && (
           <Button size="sm" look="primary" busy={busy} disabled={!after.data || dirty} icon={<Undo2 size={14} aria-hidden />}
             title={dirty ? t('versions.saveFirst') : undefined} onClick={() => void restore()}
           >
