@@ -715,6 +715,8 @@ await run({
     await rows(page).first().click();
     await record(page).getByRole('tab', { name: 'Replay' }).click();
     await record(page).getByRole('button', { name: 'Play' }).waitFor();
+    // the tabs, which have the keyboard, have a use for this key too
+    await record(page).getByRole('group', { name: 'Replay' }).focus();
     await page.keyboard.press('End');
     await until(async () => ((a, b) => a === b)(...(await page.getByRole('timer').innerText()).split(' / ')), 'the end of the replay');
     await still(page);
