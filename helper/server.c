@@ -186,6 +186,10 @@ server_close(server_t *s, conn_t *c)
         c->next->prev = c->prev;
     }
 
+    /* by its close alone it would still be watched, and tell of what is freed,
+     * while a process that is just being started (inspector.c) has it, too */
+    (void) epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+
     conn_free(c);
     stats_set(STATS_CONNECTIONS, --s->nconns);
 

@@ -10,11 +10,13 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 
+use ArchiveMaker qw(zip);
 use FakeUpstream;
 use SandboxTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+my $FULL = ($ENV{T_SCALE} // 1) >= 10;
 my $execd = '/v1/sandboxes/s1/proxy/44772';
 my $slow = 2;
 
@@ -58,18 +60,29 @@ is($e->{status}, 'unknown', 'C153: so is the command that ran');
 is($t->history->output($e->{event_id}, 'stdout', 's1'), "so far\n",
    'C153: with what it wrote');
 
-# C154: one generation of workers after another, each with a terminal, none stays
+# C154: one generation of workers after another, each with its terminals, none stays
+
+my ($reloads, $terminals, $pause) = $FULL ? (15, 100, 20) : (4, 1, 0);
+my ($most, $times) = (0, $reloads * $terminals);
 
 @ws = map {
-    my $ws = $t->websocket("$execd/pty/p$_/ws");
+    my @these = map { $t->websocket("$execd/pty/p$_/ws") } 1 .. $terminals;
     $t->reload;
-    $ws;
-} 1 .. 4;
+
+    for (my $until = time + $pause; time < $until; sleep 0.5) {
+        $most = memory($t) if memory($t) > $most;
+    }
+
+    $_->recv_until(sub { $_[0]{op} == 8 }) for $pause ? @these : ();
+    @these;
+} 1 .. $reloads;
 ok($t->wait_for(sub { workers($t) == 1 }, $slow + 4),
-   'C154: five generations, one is left');
+   'C154: ' . ($reloads + 1) . ' generations, one is left');
 is(join(' ', map { my $e = $t->record($_->response);
                    "$e->{status} $e->{wire}{reason}" } @ws),
-   join(' ', ('unknown worker_shutdown') x 4), 'C154: all ended');
+   join(' ', ('unknown worker_shutdown') x $times), 'C154: all ended');
+cmp_ok($most, '<', 3 * memory($t) + 64 * 1024,
+       "C154: all workers together had $most KiB at most") if $pause;
 
 
 # --- C155: another size of the zone ---------------------------------------------------
@@ -142,15 +155,26 @@ $t->stop;
 
 # --- C157, C158: clients that leave all at once -----------------------------------------
 
-$t = SandboxTest->new(workers => 2)->start;
+# an archive is looked into meanwhile
+
+$t = SandboxTest->new(workers => 2, location => 'sandbox_policy policy;');
+SandboxTest::write_file("$t->{dir}/conf/policy",
+    "deny unsafe { operation file.write; archive unsafe; }\ndefault allow;\n");
+$t->start;
 $up = $t->up;
 $t->sandbox('s1', learn => 1);
 $t->record(command());
 $up->script(qr{GET \S*/command/status}, FakeUpstream::answer(404, {}));
 
+my $archive = SandboxTest::upload_body('/workspace/a.zip',
+    zip([ map { { name => "f$_", data => 'x' x 1000 } } 1 .. 50 ]));
 my %fds = map { $_ => open_files($_) } $t->worker_pids;
 
-for my $wave (1 .. 4 * ($ENV{T_SCALE} // 1)) {
+# 100,000 clients and 10 minutes, or four waves
+
+my $first = time;
+
+for (my $wave = 1; $FULL ? $wave * 60 <= 100_000 || time < $first + 600 : $wave <= 4; $wave++) {
     kill 'STOP', $t->{helper_pid} if $wave % 2;
     my @c = map { $t->connect } 1 .. 60;
 
@@ -161,12 +185,14 @@ for my $wave (1 .. 4 * ($ENV{T_SCALE} // 1)) {
             [ GET => '/v1/sandboxes/s1/endpoints/44772', '' ],
             [ GET => "$execd/files/download?path=%2Fa", '' ],
             [ POST => '/v1/sandboxes', '{"image":{"uri":"x"}}' ],
-        )[$i % 5]->@*;
-        $c[$i]->write($c[$i]->build($method => $target,
-            headers => [ $t->credential ], $body ? (body => $body) : ()));
+            [ POST => "$execd/files/upload", $archive ],
+        )[$i % 6]->@*;
+        $c[$i]->write($c[$i]->build($method => $target, headers => [ $t->credential,
+                ($i % 6 == 5 ? 'Content-Type: multipart/form-data; boundary=B' : ()) ],
+            $body ? (body => $body) : ()));
     }
 
-    sleep 0.001 * $wave;
+    sleep 0.001 * (1 + ($wave - 1) % 40);
     $_->${\ (rand() < 0.5 ? 'reset' : 'close')} for @c;
     kill 'CONT', $t->{helper_pid};
 }
@@ -174,7 +200,7 @@ for my $wave (1 .. 4 * ($ENV{T_SCALE} // 1)) {
 ok($t->wait_for(sub { command()->status == 200 }), 'C157, C158: all goes on');
 is(join(' ', sort $t->worker_pids), join(' ', sort keys %fds),
    'C158: with the same workers');
-ended($t, 'C158', 20);
+ended($t, 'C158', $FULL ? 120 : 20);
 ok($t->wait_for(sub { !grep { open_files($_) > $fds{$_} + 34 } keys %fds }),
    'C158: no descriptor stays but idle ones to upstream');
 $t->stop;
@@ -215,6 +241,19 @@ sub workers {
     return grep { SandboxTest::read_file("/proc/$_/cmdline") =~ /worker process/ }
            split ' ', SandboxTest::read_file("/proc/$t->{nginx_pid}/task/"
                                              . "$t->{nginx_pid}/children");
+}
+
+
+# KiB that they have in memory, all of them.
+
+sub memory {
+    my $t = shift;
+
+    my $kib = 0;
+    $kib += $_ // 0 for map { SandboxTest::read_file("/proc/$_/status") =~ /^RssAnon:\s+(\d+)/m }
+                        workers($t);
+
+    return $kib;
 }
 
 
