@@ -190,11 +190,18 @@ for my $name (qw(nginx sandbox-helper)) {
     $user{$name} = $uid;
 }
 
-my ($worker) = grep {
-    my ($parent) = SandboxTest::read_file("/proc/$_/stat")
-                   =~ /^\d+ \(.*\) \S (\d+) /s;
-    ($parent // 0) == $child{nginx};
-} map { m{/(\d+)/} } glob '/proc/[0-9]*/stat';
+# tokens were made and revoked: a reload may go on, and one that has just begun is
+# no worker before it has its title
+
+my $worker = SandboxProcess->wait_for(sub {
+    my ($pid) = grep {
+        my ($parent) = SandboxTest::read_file("/proc/$_/stat")
+                       =~ /^\d+ \(.*\) \S (\d+) /s;
+        ($parent // 0) == $child{nginx}
+            && SandboxTest::read_file("/proc/$_/cmdline") =~ /worker process(?! is)/;
+    } map { m{/(\d+)/} } glob '/proc/[0-9]*/stat';
+    return $pid;
+});
 my ($worker_uid) = SandboxTest::read_file("/proc/$worker/status")
                    =~ /^Uid:\s+(\d+)/m;
 

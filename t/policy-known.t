@@ -124,15 +124,17 @@ is(remove('liar', '/red/a'), 'frozen', 'an answer about another one does not cou
 # a client that leaves while upstream is asked
 
 $t->sandbox('slow', metadata => { team => 'red' });
-$up->script('GET /v1/sandboxes/slow', [ pause => 0.5 ], [ 'default' ]);
+$up->script('GET /v1/sandboxes/slow', upstream_waits('slow', 'slow', team => 'red'));
 my $c = $t->connect;
 $c->write($c->build(DELETE => '/v1/sandboxes/slow/proxy/44772/files?path=/red/a',
                     headers => [ $t->credential ]));
 ok($t->wait_for(sub { scalar $up->requests(qr{/sandboxes/slow$}, helper => 1) }),
    'upstream is asked');
 $c->close;
-select undef, undef, undef, 0.8;
+ok($t->wait_for(sub { $t->log_text('access.log') =~ m{DELETE /v1/sandboxes/slow/\S+ \S+ 499 } }),
+   'the client has left');
 $up->script('GET /v1/sandboxes/slow');
+$up->release('slow');
 is(remove('slow', '/red/a'), 'passes', 'after a client that left');
 
 
@@ -252,10 +254,12 @@ for my $how ('close', 'leave') {
         my $c = $t->connect;
         $c->write($c->build(PATCH => "/v1/sandboxes/$id/metadata", body => '{"state":"frozen"}',
                             headers => [ $t->credential, @{ $merge[1] } ]));
-        ok($t->wait_for(sub { scalar $up->requests(qr{^PATCH .*$id}) }), 'it is on its way');
+        my $patch;
+        ok($t->wait_for(sub { ($patch) = $up->requests(qr{^PATCH .*$id}) }), 'it is on its way');
         $c->close;
-        ok($t->wait_for(sub { grep { $_->{kind} eq 'closed' } $up->entries }),
-           'the client leaves');
+        # (of another connection it would tell nothing)
+        ok($t->wait_for(sub { grep { $_->{kind} eq 'closed' && $_->{conn} == $patch->{conn} }
+                              $up->entries }), 'the client leaves');
     }
 
     is(remove($id, '/red/a'), 'passes', 'upstream has not done it yet') for 1 .. 2;
