@@ -13,6 +13,7 @@ use Exporter qw(import);
 use FakeUpstream;
 use JSON::PP ();
 use SandboxHttp;
+use SandboxProcess;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT_OK = qw(command completed ids rss);
@@ -25,14 +26,25 @@ sub open {
 
     my $self;
 
+    my $deadline = time + patient();
+
     # right after a start the worker has no helper yet
-    for (1 .. 100) {
+    for ( ;; ) {
         $self = $class->try($t, $path, %o);
-        last if $o{once} || ($self->{status} // 0) != 503;
+        last if $o{once} || ($self->{status} // 0) != 503 || time > $deadline;
         sleep 0.05;
     }
 
     return $self;
+}
+
+
+# How long something may take on a machine that does other things, too.
+
+sub patient {
+    my $seconds = shift;
+
+    return defined $seconds ? $seconds * $SandboxProcess::PATIENCE : $SandboxHttp::TIMEOUT;
 }
 
 
@@ -154,7 +166,7 @@ sub digest {
 sub until {
     my ($self, $want, $seconds) = @_;
 
-    my $deadline = time + ($seconds // $SandboxHttp::TIMEOUT);
+    my $deadline = time + patient($seconds);
 
     for ( ;; ) {
         $self->digest;
@@ -175,7 +187,7 @@ sub until {
 sub wait_for {
     my ($self, $want, $seconds) = @_;
 
-    my $deadline = time + ($seconds // $SandboxHttp::TIMEOUT);
+    my $deadline = time + patient($seconds);
 
     for ( ;; ) {
         $self->digest;
