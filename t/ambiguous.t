@@ -10,8 +10,14 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 
+use IO::Select;
+use IO::Socket::INET;
+use POSIX ();
 use SandboxTest;
 use Test::More;
+use Time::HiRes qw(time);
+
+my $FULL = ($ENV{T_SCALE} // 1) >= 10;
 
 # without versions nothing of a file's content is kept
 my $t = SandboxTest->new(http => 'large_client_header_buffers 4 64k;'
@@ -276,24 +282,39 @@ for my $case (
     is(scalar $up->requests, 0, 'nothing reaches upstream');
 }
 
-# C017: a refusal is read by a client that is still sending a large body
+# C017: a refusal is read by a client that is still sending a large body, over
+# loopback and over a link on which everything takes 50 ms
 {
-    my @status;
+    my ($rounds, $mib) = $FULL ? (50, 80) : (5, 30);
+    my ($link, $far) = slow_link($t->{port}, 0.05);
+    my @forbidden = ([ 401, undef ], [ 403, 'viewer' ]);
+    my (@status, @want, @code);
 
-    for my $round (1 .. 5) {
-        my $c = $t->connect;
-        $c->write("POST $s/44772/files/upload HTTP/1.1\r\nHost: localhost\r\n"
-                  . 'Content-Length: ' . (30 << 20) . "\r\n\r\n");
+    for my $port ($t->{port}, $far) {
+        for my $round (1 .. $rounds) {
+            my ($want, $token) = @{ $forbidden[$round % 2] };
+            my $c = $t->connect(port => $port);
+            $c->write($c->build(POST => "$s/44772/files/upload", headers => [
+                $t->credential(token => $token), "Host: 127.0.0.1:$t->{port}",
+                'Content-Length: ' . ($mib << 20) ]));
 
-        for (1 .. 30) {
-            $c->write('x' x (1 << 20)) or last;
+            for (1 .. $mib) {
+                $c->write('x' x (1 << 20)) or last;
+            }
+
+            my $r = $c->response;
+            push @status, $r->status;
+            push @want, $want;
+            push @code, $r->code // 'none';
         }
-
-        push @status, $c->response->status;
     }
 
-    is_deeply(\@status, [ (401) x 5 ],
-              'C017: a refusal is not lost behind a large body');
+    is_deeply(\@status, \@want, 'C017: a refusal is not lost behind a large body');
+    is_deeply([ grep { !/^GATEWAY_(?:UNAUTHENTICATED|FORBIDDEN)$/ } @code ], [],
+              'C017: nor is what it says');
+
+    kill 'KILL', $link;
+    waitpid $link, 0;
 }
 
 # C015: a refused request with an endless body is not read for ever
@@ -315,3 +336,66 @@ for my $case (
 
 $t->stop;
 done_testing;
+
+
+# A process through which a port can be reached, with so many seconds between what
+# is sent and what arrives, either way.  Returns it and its port.
+
+sub slow_link {
+    my ($port, $delay) = @_;
+
+    my $listen = IO::Socket::INET->new(Listen => 8, LocalAddr => '127.0.0.1')
+        or die "cannot listen: $!\n";
+    my $pid = fork // die "fork: $!\n";
+
+    return ($pid, $listen->sockport) if $pid;
+
+    while (my $client = $listen->accept) {
+        my $server = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+                                           PeerPort => $port) or die "connect: $!\n";
+        my @way = map { { from => $_->[0], to => $_->[1], queue => [], held => 0 } }
+            [ $client, $server ], [ $server, $client ];
+
+        while (grep { $_->{from} || @{ $_->{queue} } } @way) {
+            my $now = time;
+
+            for my $w (@way) {
+                while (@{ $w->{queue} } && $w->{queue}[0][0] <= $now) {
+                    my (undef, $bytes) = @{ shift @{ $w->{queue} } };
+                    $w->{held} -= length $bytes;
+
+                    # nobody there any more: the other side learns of it
+                    $bytes eq '' || !pass_on($w->{to}, $bytes)
+                        ? shutdown($w->{to}, 1) : ();
+                }
+            }
+
+            my $r = IO::Select->new(map { $_->{from} }
+                                    grep { $_->{from} && $_->{held} < 1 << 20 } @way);
+
+            for my $from ($r->can_read(0.005)) {
+                my ($w) = grep { ($_->{from} // 0) == $from } @way;
+                my $n = sysread $from, my $bytes, 65_536;
+                push @{ $w->{queue} }, [ time + $delay, $n ? $bytes : '' ];
+                $w->{held} += $n // 0;
+                $w->{from} = undef if !$n;
+            }
+        }
+    }
+
+    POSIX::_exit(0);
+}
+
+
+sub pass_on {
+    my ($to, $bytes) = @_;
+
+    local $SIG{PIPE} = 'IGNORE';
+
+    while (length $bytes) {
+        my $n = syswrite $to, $bytes or return 0;
+        substr $bytes, 0, $n, '';
+    }
+
+    return 1;
+}

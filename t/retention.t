@@ -28,10 +28,10 @@ sub at {
 }
 
 sub command {
-    my ($t, $sandbox, $bytes) = @_;
+    my ($t, $sandbox, $bytes, @o) = @_;
 
     return $t->post("/v1/sandboxes/$sandbox/proxy/44772/command",
-                    body => '{"command":"' . ('x' x ($bytes // 4)) . '"}');
+                    body => '{"command":"' . ('x' x ($bytes // 4)) . '"}', @o);
 }
 
 sub helper_with {
@@ -171,10 +171,13 @@ $t->stop;
 $t = helper_with('--history-size', '1m', '--history-keep', 'off');
 
 my (@ids, @seen, $errors);
+my ($many, $bytes) = ($ENV{T_SCALE} // 1) >= 10 ? (30_000, 2000) : (150, 20_000);
+my $writer;
 $errors = 0;
 
-for my $n (1 .. 150) {
-    my $answer = command($t, 's1', 20_000);
+for my $n (1 .. $many) {
+    $writer = $t->connect if $n % 500 == 1;
+    my $answer = command($t, 's1', $bytes, conn => $writer);
     push @ids, $answer->header('X-Operation-Id');
 
     if ($n % 5 == 0) {
