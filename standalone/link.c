@@ -1,6 +1,7 @@
 /* `sandbox-gateway link`: an address that signs in to the console once. */
 
 #include "gateway.h"
+#include "args.h"
 #include "files.h"
 #include "id.h"
 #include "token.h"
@@ -20,7 +21,30 @@ typedef struct {
 } gw_link_args_t;
 
 
-static bool gw_link_args(gw_link_args_t *a, int argc, char **argv);
+static const gw_arg_t  gw_link_table[] = {
+
+    { "data", "DIR", "DATA of the gateway", offsetof(gw_link_args_t, data),
+      NULL },
+
+    { "tokens", "FILE", "its token file, in place of --data",
+      offsetof(gw_link_args_t, tokens), NULL },
+
+    { "role", "ROLE", "viewer, operator or admin (the highest there is)",
+      offsetof(gw_link_args_t, role), NULL },
+
+    { "url", "URL", "the console's address, needed with --tokens",
+      offsetof(gw_link_args_t, url), NULL },
+
+    { NULL, NULL, NULL, 0, NULL }
+};
+
+static const gw_command_t  gw_link_command = {
+    "link", "Prints an address that signs a browser in to the console, once,"
+    " within 60 s.", gw_link_table, NULL, 0, false
+};
+
+
+static bool gw_link_sound(const gw_link_args_t *a);
 static bool gw_link_place(const gw_link_args_t *a, char *tokens, char *url,
     char **envp);
 static const sb_token_t *gw_link_row(const sb_tokens_t *all, sb_role_e *role,
@@ -38,18 +62,21 @@ gw_link_main(int argc, char **argv, char **envp)
     sb_tokens_t      all;
     gw_link_args_t   a;
 
-    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
-        puts("sandbox-gateway link [--data DIR | --tokens FILE] [--url URL]\n"
-             "    [--role viewer|operator|admin]\n"
-             "        prints an address that signs a browser in to the console,"
-             " once, within\n        60 s; --url is the console's, needed with"
-             " --tokens");
+    memset(&a, 0, sizeof(a));
+
+    switch (gw_args_read(&gw_link_command, &a, argc, argv)) {
+
+    case GW_ARGS_HELP:
         return GW_EXIT_OK;
+
+    case GW_ARGS_BAD:
+        return GW_EXIT_USAGE;
+
+    default:
+        break;
     }
 
-    if (!gw_link_args(&a, argc, argv)
-        || !gw_link_place(&a, tokens, url, envp))
-    {
+    if (!gw_link_sound(&a) || !gw_link_place(&a, tokens, url, envp)) {
         return GW_EXIT_USAGE;
     }
 
@@ -82,52 +109,8 @@ gw_link_main(int argc, char **argv, char **envp)
 
 
 static bool
-gw_link_args(gw_link_args_t *a, int argc, char **argv)
+gw_link_sound(const gw_link_args_t *a)
 {
-    int          i;
-    size_t       n;
-    unsigned     k;
-
-    const struct {
-        const char   *name;
-        const char  **value;
-    } texts[] = {
-        { "--data", &a->data },
-        { "--tokens", &a->tokens },
-        { "--role", &a->role },
-        { "--url", &a->url },
-    };
-
-    memset(a, 0, sizeof(*a));
-
-    for (i = 1; i < argc; i++) {
-
-        for (k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
-            n = strlen(texts[k].name);
-
-            if (strncmp(argv[i], texts[k].name, n) != 0) {
-                continue;
-            }
-
-            if (argv[i][n] == '=') {
-                *texts[k].value = argv[i] + n + 1;
-                break;
-            }
-
-            if (argv[i][n] == '\0' && i + 1 < argc) {
-                *texts[k].value = argv[++i];
-                break;
-            }
-        }
-
-        if (k == sizeof(texts) / sizeof(texts[0])
-            || (*texts[k].value)[0] == '\0')
-        {
-            return gw_fail("link: \"%s\" is no option, or lacks its value; see"
-                           " sandbox-gateway link --help.", argv[i]);
-        }
-    }
-
     if (a->role && strcmp(a->role, "viewer") != 0
         && strcmp(a->role, "operator") != 0 && strcmp(a->role, "admin") != 0)
     {

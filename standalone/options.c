@@ -1,6 +1,7 @@
 /* Options of sandbox-gateway: flags, environment, .env. */
 
 #include "options.h"
+#include "args.h"
 
 
 static bool gw_flags_read(gw_options_t *opt, bool *set, int argc,
@@ -25,14 +26,13 @@ static bool
 gw_flags_read(gw_options_t *opt, bool *set, int argc, char **argv)
 {
     int                 i;
-    char               *value;
-    const char         *name;
+    const char         *name, *value;
     const gw_option_t  *o;
 
     for (i = 1; i < argc; i++) {
 
         if (strncmp(argv[i], "--", 2) != 0 || argv[i][2] == '\0') {
-            if (strcmp(argv[i], "-h") == 0) {
+            if (gw_arg_help(argv[i])) {
                 opt->help = true;
                 continue;
             }
@@ -51,15 +51,13 @@ gw_flags_read(gw_options_t *opt, bool *set, int argc, char **argv)
                                  : (int) strlen(argv[i]), argv[i]);
         }
 
-        if (value) {
-            value++;
+        if (value || o->kind != GW_BOOL) {
+            value = gw_arg_value(value ? value : "", &i, argc, argv);
 
-        } else if (o->kind != GW_BOOL) {
-            if (i + 1 == argc) {
-                return gw_fail("--%s needs a value.", o->name);
+            if (value == NULL) {
+                return gw_fail("--%s needs a value; one that begins with"
+                               " \"--\" stands behind \"=\".", o->name);
             }
-
-            value = argv[++i];
         }
 
         if (!gw_option_set(opt, o, value, "--")) {

@@ -1,6 +1,7 @@
 /* The options of sandbox-gateway; docs/operations.md has a row for each. */
 
 #include "options.h"
+#include "args.h"
 
 #include <stdio.h>
 
@@ -192,7 +193,6 @@ gw_option_find(const char *name, size_t len, unsigned where, bool env)
 void
 gw_options_help(void)
 {
-    char                left[64];
     const gw_option_t  *o;
 
     puts("sandbox-gateway: OpenSandbox behind nginx, every operation on"
@@ -207,15 +207,7 @@ gw_options_help(void)
             continue;
         }
 
-        snprintf(left, sizeof(left), "--%s%s%s", o->name,
-                 o->value ? " " : "", o->value ? o->value : "");
-
-        if (strlen(left) > 22) {
-            printf("  %s\n  %-22s  %s\n", left, "", o->help);
-
-        } else {
-            printf("  %-22s  %s\n", left, o->help);
-        }
+        gw_arg_line(o->name, o->value, o->help);
     }
 
     puts("\nEach option may also be given as --option=value, as " GW_ENV

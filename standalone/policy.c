@@ -1,6 +1,7 @@
 /* The policy of this gateway, and `sandbox-gateway policy check`. */
 
 #include "gateway.h"
+#include "args.h"
 #include "files.h"
 #include "number.h"
 #include "path.h"
@@ -44,13 +45,10 @@ typedef struct {
     sb_policy_facts_t   facts;
 } gw_policy_args_t;
 
-typedef bool (*gw_policy_take_pt)(gw_policy_args_t *a, const char *value);
 
-
-static bool gw_policy_args(gw_policy_args_t *a, int argc, char **argv);
-static bool gw_policy_path(gw_policy_args_t *a, const char *value);
-static bool gw_policy_metadata(gw_policy_args_t *a, const char *value);
-static bool gw_policy_name(gw_policy_args_t *a, const char *value);
+static bool gw_policy_path(void *args, const char *value);
+static bool gw_policy_metadata(void *args, const char *value);
+static bool gw_policy_name(void *args, const char *value);
 static sb_policy_t *gw_policy_load(const char *file);
 static bool gw_policy_request(gw_policy_args_t *a, sb_policy_request_t *r);
 static bool gw_policy_facts(gw_policy_args_t *a);
@@ -59,6 +57,71 @@ static bool gw_policy_words(gw_policy_args_t *a, const char *option,
     const char *what);
 static int gw_policy_explain(gw_policy_args_t *a, const sb_policy_t *policy,
     const char *file, sb_policy_request_t *r);
+
+
+#define gw_at(field)  offsetof(gw_policy_args_t, field)
+
+static const gw_arg_t  gw_policy_table[] = {
+
+    { "policy", "FILE", "the policy (the one that sandbox-gateway comes with)",
+      gw_at(policy), NULL },
+
+    { "operation", "NAME", "what is asked about; without one the policy only is"
+      " checked", gw_at(operation), NULL },
+
+    { "path", "PATH", "of a file; may be repeated", 0, gw_policy_path },
+
+    { "command", "TEXT", "of command.execute and the like", gw_at(command),
+      NULL },
+
+    { "actor", "TYPE[/ID]", "who acts", gw_at(actor), NULL },
+
+    { "role", "ROLE", "viewer, operator or admin", gw_at(role), NULL },
+
+    { "sandbox", "ID", "where", gw_at(sandbox), NULL },
+
+    { "metadata", "KEY=VALUE", "of the sandbox; may be repeated", 0,
+      gw_policy_metadata },
+
+    { "image", "NAME", "of sandbox.create", gw_at(image), NULL },
+
+    { "port", "N", "of a user port", gw_at(port), NULL },
+
+    { "size", "BYTES", "of each file", gw_at(size), NULL },
+
+    { "mode", "MODE", "of each file, such as 644", gw_at(mode), NULL },
+
+    { "content", "WORD[,WORD]...", "what is found in the files",
+      gw_at(content), NULL },
+
+    { "archive", "WORD[,WORD]...", "what is found in them as archives",
+      gw_at(archive), NULL },
+
+    { "archive-path", "NAME", "of a member; may be repeated", 0,
+      gw_policy_name },
+
+    { "archive-entries", "N", "members", gw_at(counts[SB_IN_ENTRIES]), NULL },
+
+    { "archive-size", "BYTES", "of all that is unpacked",
+      gw_at(counts[SB_IN_SIZE]), NULL },
+
+    { "archive-file-size", "BYTES", "of the largest member",
+      gw_at(counts[SB_IN_FILE_SIZE]), NULL },
+
+    { "archive-ratio", "N", "how many times what is packed",
+      gw_at(counts[SB_IN_RATIO]), NULL },
+
+    { "archive-depth", "N", "of archives in archives",
+      gw_at(counts[SB_IN_DEPTH]), NULL },
+
+    { NULL, NULL, NULL, 0, NULL }
+};
+
+static const gw_command_t  gw_policy_command = {
+    "policy check", "Says whether the policy allows it, and by which rule: exit"
+    " 0 allowed, 1 denied,\n2 the policy or an option is wrong.",
+    gw_policy_table, NULL, 0, true      /* what is asked about may be empty */
+};
 
 
 bool
@@ -82,30 +145,24 @@ gw_policy_main(int argc, char **argv)
     static gw_policy_args_t   a;
 
     if (argc < 2 || strcmp(argv[1], "check") != 0) {
+        rc = argc > 1 && gw_arg_help(argv[1]);
 
-        fputs("usage: sandbox-gateway policy check [--policy FILE]"
-              " [--operation NAME] [--path PATH]...\n"
-              "           [--command TEXT] [--actor TYPE[/ID]]"
-              " [--role ROLE] [--sandbox ID]\n"
-              "           [--metadata KEY=VALUE]... [--image NAME]"
-              " [--port N] [--size BYTES] [--mode MODE]\n"
-              "           [--content WORD[,WORD]...] [--archive WORD[,WORD]...]"
-              " [--archive-path NAME]...\n"
-              "           [--archive-entries N] [--archive-size BYTES]"
-              " [--archive-file-size BYTES]\n"
-              "           [--archive-ratio N] [--archive-depth N]\n\n"
-              "Says whether the policy allows it, and by which rule: exit 0"
-              " allowed, 1 denied,\n2 the policy or an option is wrong."
-              "  Without an operation only the policy is\nchecked; without"
-              " --policy it is the one that sandbox-gateway comes with.\n",
-              argc > 1 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
+        fputs("usage: sandbox-gateway policy check [OPTION]...; --help behind it"
+              " tells them.\n", rc ? stdout : stderr);
 
-        return argc > 1 && strcmp(argv[1], "--help") == 0 ? GW_EXIT_OK
-                                                          : GW_EXIT_USAGE;
+        return rc ? GW_EXIT_OK : GW_EXIT_USAGE;
     }
 
-    if (!gw_policy_args(&a, argc - 1, argv + 1)) {
+    switch (gw_args_read(&gw_policy_command, &a, argc - 1, argv + 1)) {
+
+    case GW_ARGS_HELP:
+        return GW_EXIT_OK;
+
+    case GW_ARGS_BAD:
         return GW_EXIT_USAGE;
+
+    default:
+        break;
     }
 
     file = a.policy ? a.policy : "policy.default";
@@ -133,79 +190,10 @@ gw_policy_main(int argc, char **argv)
 
 
 static bool
-gw_policy_args(gw_policy_args_t *a, int argc, char **argv)
+gw_policy_path(void *args, const char *value)
 {
-    int          i;
-    size_t       n;
-    unsigned     k;
-    const char  *arg, *value;
+    gw_policy_args_t  *a = args;
 
-    const struct {
-        const char         *name;
-        const char        **value;
-        gw_policy_take_pt   take;
-    } texts[] = {
-        { "policy", &a->policy, NULL },
-        { "operation", &a->operation, NULL },
-        { "command", &a->command, NULL },
-        { "actor", &a->actor, NULL },
-        { "role", &a->role, NULL },
-        { "sandbox", &a->sandbox, NULL },
-        { "image", &a->image, NULL },
-        { "port", &a->port, NULL },
-        { "size", &a->size, NULL },
-        { "mode", &a->mode, NULL },
-        { "content", &a->content, NULL },
-        { "archive", &a->archive, NULL },
-        { "archive-entries", &a->counts[SB_IN_ENTRIES], NULL },
-        { "archive-size", &a->counts[SB_IN_SIZE], NULL },
-        { "archive-file-size", &a->counts[SB_IN_FILE_SIZE], NULL },
-        { "archive-ratio", &a->counts[SB_IN_RATIO], NULL },
-        { "archive-depth", &a->counts[SB_IN_DEPTH], NULL },
-        { "path", NULL, gw_policy_path },
-        { "metadata", NULL, gw_policy_metadata },
-        { "archive-path", NULL, gw_policy_name },
-        { NULL, NULL, NULL }
-    };
-
-    for (i = 1; i < argc; i++) {
-        arg = argv[i];
-        n = strcspn(arg, "=");
-
-        for (k = 0; texts[k].name; k++) {
-            if (strncmp(arg, "--", 2) == 0 && strlen(texts[k].name) == n - 2
-                && strncmp(arg + 2, texts[k].name, n - 2) == 0)
-            {
-                break;
-            }
-        }
-
-        if (texts[k].name == NULL) {
-            return gw_fail("policy check: there is no option %.*s.", (int) n,
-                           arg);
-        }
-
-        value = arg[n] == '=' ? arg + n + 1 : argv[++i];
-
-        if (value == NULL) {
-            return gw_fail("policy check: %s needs a value.", arg);
-        }
-
-        if (texts[k].value) {
-            *texts[k].value = value;
-
-        } else if (!texts[k].take(a, value)) {
-            return false;
-        }
-    }
-
-    return true;
-}
-
-
-static bool
-gw_policy_path(gw_policy_args_t *a, const char *value)
-{
     if (a->nfiles == GW_POLICY_PATHS) {
         return gw_fail("policy check: there are more than %d paths.",
                        GW_POLICY_PATHS);
@@ -218,8 +206,10 @@ gw_policy_path(gw_policy_args_t *a, const char *value)
 
 
 static bool
-gw_policy_name(gw_policy_args_t *a, const char *value)
+gw_policy_name(void *args, const char *value)
 {
+    gw_policy_args_t  *a = args;
+
     if (a->nnames == GW_POLICY_NAMES) {
         return gw_fail("policy check: there are more than %d members of the"
                        " archive.", GW_POLICY_NAMES);
@@ -232,9 +222,10 @@ gw_policy_name(gw_policy_args_t *a, const char *value)
 
 
 static bool
-gw_policy_metadata(gw_policy_args_t *a, const char *value)
+gw_policy_metadata(void *args, const char *value)
 {
-    const char  *equals;
+    const char        *equals;
+    gw_policy_args_t  *a = args;
 
     equals = strchr(value, '=');
 

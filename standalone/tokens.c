@@ -1,6 +1,7 @@
 /* The token of the first start, and `sandbox-gateway token ...`. */
 
 #include "gateway.h"
+#include "args.h"
 #include "files.h"
 #include "id.h"
 #include "token.h"
@@ -32,16 +33,71 @@ typedef struct {
 } gw_token_args_t;
 
 
-static bool gw_token_args(gw_token_args_t *a, int argc, char **argv);
 static bool gw_token_path(char *path, const gw_token_args_t *a, char **envp);
 static int gw_token_add(const gw_token_args_t *a, const char *path);
-static int gw_token_list(const char *path);
+static int gw_token_list(const gw_token_args_t *a, const char *path);
 static int gw_token_revoke(const gw_token_args_t *a, const char *path);
 static bool gw_token_fill(sb_token_t *t, const gw_token_args_t *a,
     uint64_t now_us);
 static bool gw_token_expires(uint64_t *us, const char *text, uint64_t now_us);
 static bool gw_token_word(const char *word);
-static void gw_token_usage(void);
+
+
+#define gw_at(field)  offsetof(gw_token_args_t, field)
+
+#define GW_TOKEN_WHERE                                                        \
+    { "data", "DIR", "DATA of the gateway", gw_at(data), NULL },              \
+    { "tokens", "FILE", "its token file, in place of --data",                 \
+      gw_at(tokens), NULL }
+
+static const gw_arg_t  gw_token_add_args[] = {
+
+    GW_TOKEN_WHERE,
+
+    { "name", "ID", "its id, in place of one by chance", gw_at(name), NULL },
+
+    { "role", "ROLE", "viewer, operator or admin (operator)", gw_at(role),
+      NULL },
+
+    { "actor", "NAME", "who acts with it, as records name him",
+      gw_at(actor), NULL },
+
+    { "type", "TYPE", "of the actor: agent, user, ...", gw_at(type), NULL },
+
+    { "states-actors", NULL, "requests with it may say who acts",
+      gw_at(states_actors), NULL },
+
+    { "sandboxes", "GLOB,...", "the sandboxes that it is for (all)",
+      gw_at(sandboxes), NULL },
+
+    { "expires", "30d|12h|TIME", "when it ends (never)", gw_at(expires), NULL },
+
+    { NULL, NULL, NULL, 0, NULL }
+};
+
+static const gw_arg_t  gw_token_file_args[] = {
+    GW_TOKEN_WHERE,
+    { NULL, NULL, NULL, 0, NULL }
+};
+
+static const struct {
+    gw_command_t   command;
+    int          (*run)(const gw_token_args_t *a, const char *path);
+} gw_token_verbs[] = {
+
+    { { "token add", "Makes a token and prints it once; the file keeps its"
+        " hash.", gw_token_add_args, NULL, 0, false }, gw_token_add },
+
+    { { "token list", "Says which there are.", gw_token_file_args, NULL, 0,
+        false },
+      gw_token_list },
+
+    { { "token revoke", "Takes it out of the file; what it was used for ends"
+        " with it.", gw_token_file_args, "ID", gw_at(what), false },
+      gw_token_revoke }
+};
+
+#define GW_TOKEN_VERBS  (sizeof(gw_token_verbs) / sizeof(gw_token_verbs[0]))
 
 
 bool
@@ -90,119 +146,52 @@ int
 gw_token_main(int argc, char **argv, char **envp)
 {
     char             path[GW_PATH_MAX];
+    size_t           i;
     const char      *verb;
     gw_token_args_t  a;
 
     verb = (argc > 1) ? argv[1] : "";
 
-    if (strcmp(verb, "add") != 0 && strcmp(verb, "list") != 0
-        && strcmp(verb, "revoke") != 0)
-    {
-        gw_token_usage();
-        return strcmp(verb, "--help") == 0 ? GW_EXIT_OK : GW_EXIT_USAGE;
+    for (i = 0; i < GW_TOKEN_VERBS; i++) {
+        if (strcmp(gw_token_verbs[i].command.name + sizeof("token ") - 1, verb)
+            == 0)
+        {
+            break;
+        }
     }
 
-    if (!gw_token_args(&a, argc - 1, argv + 1)
-        || !gw_token_path(path, &a, envp))
-    {
+    if (i == GW_TOKEN_VERBS) {
+        for (i = 0; i < GW_TOKEN_VERBS; i++) {
+            printf("sandbox-gateway %s [OPTION]...%s\n        %s\n",
+                   gw_token_verbs[i].command.name,
+                   gw_token_verbs[i].command.operand ? " ID" : "",
+                   gw_token_verbs[i].command.about);
+        }
+
+        puts("--help behind one of them tells its options.");
+
+        return gw_arg_help(verb) ? GW_EXIT_OK : GW_EXIT_USAGE;
+    }
+
+    memset(&a, 0, sizeof(a));
+
+    switch (gw_args_read(&gw_token_verbs[i].command, &a, argc - 1, argv + 1)) {
+
+    case GW_ARGS_HELP:
+        return GW_EXIT_OK;
+
+    case GW_ARGS_BAD:
+        return GW_EXIT_USAGE;
+
+    default:
+        break;
+    }
+
+    if (!gw_token_path(path, &a, envp)) {
         return GW_EXIT_USAGE;
     }
 
-    if (strcmp(verb, "add") == 0) {
-        return gw_token_add(&a, path);
-    }
-
-    if (strcmp(verb, "list") == 0) {
-        return gw_token_list(path);
-    }
-
-    return gw_token_revoke(&a, path);
-}
-
-
-static bool
-gw_token_args(gw_token_args_t *a, int argc, char **argv)
-{
-    int          i;
-    size_t       n;
-    unsigned     k;
-    const char  *arg;
-
-    memset(a, 0, sizeof(*a));
-
-    const struct {
-        const char   *name;
-        const char  **value;
-    } texts[] = {
-        { "data", &a->data },
-        { "tokens", &a->tokens },
-        { "actor", &a->actor },
-        { "type", &a->type },
-        { "role", &a->role },
-        { "name", &a->name },
-        { "expires", &a->expires },
-        { "sandboxes", &a->sandboxes },
-        { NULL, NULL }
-    };
-
-    for (i = 1; i < argc; i++) {
-        arg = argv[i];
-
-        if (strcmp(arg, "--states-actors") == 0) {
-            a->states_actors = true;
-            continue;
-        }
-
-        if (strncmp(arg, "--", 2) != 0) {
-            if (strcmp(argv[0], "revoke") == 0 && a->what == NULL) {
-                a->what = arg;
-                continue;
-            }
-
-            return gw_fail("token %s: \"%s\" is not expected here.", argv[0],
-                           arg);
-        }
-
-        for (k = 0; texts[k].name; k++) {
-            n = strlen(texts[k].name);
-
-            if (strncmp(arg + 2, texts[k].name, n) != 0) {
-                continue;
-            }
-
-            if (arg[n + 2] == '=') {
-                *texts[k].value = arg + n + 3;
-                break;
-            }
-
-            if (arg[n + 2] == '\0') {
-                if (++i == argc) {
-                    return gw_fail("token %s: %s needs a value.", argv[0],
-                                   arg);
-                }
-
-                *texts[k].value = argv[i];
-                break;
-            }
-        }
-
-        if (texts[k].name == NULL) {
-            return gw_fail("token %s: there is no option %.*s.", argv[0],
-                           (int) strcspn(arg, "="), arg);
-        }
-
-        if ((*texts[k].value)[0] == '\0') {
-            return gw_fail("token %s: --%s needs a value.", argv[0],
-                           texts[k].name);
-        }
-    }
-
-    if (a->data && a->tokens) {
-        return gw_fail("token %s: --data and --tokens exclude each other.",
-                       argv[0]);
-    }
-
-    return true;
+    return gw_token_verbs[i].run(&a, path);
 }
 
 
@@ -212,6 +201,10 @@ gw_token_path(char *path, const gw_token_args_t *a, char **envp)
     char          *argv[] = { (char *) "sandbox-gateway", NULL };
     gw_place_t     place;
     gw_options_t   opt;
+
+    if (a->data && a->tokens) {
+        return gw_fail("token: --data and --tokens exclude each other.");
+    }
 
     if (a->tokens) {
         if (strlen(a->tokens) >= GW_PATH_MAX) {
@@ -332,7 +325,7 @@ done:
 
 
 static int
-gw_token_list(const char *path)
+gw_token_list(const gw_token_args_t *a, const char *path)
 {
     char         when[SB_TIME_LEN + 1];
     char        *text;
@@ -340,6 +333,8 @@ gw_token_list(const char *path)
     sb_tokens_t  all;
 
     static const char  *roles[] = { "viewer", "operator", "admin" };
+
+    (void) a;
 
     text = gw_tokens_load(path, &all, &len);
 
@@ -567,18 +562,4 @@ gw_token_word(const char *word)
     }
 
     return true;
-}
-
-
-static void
-gw_token_usage(void)
-{
-    puts("sandbox-gateway token add [--data DIR | --tokens FILE] [--name ID]\n"
-         "    [--actor NAME] [--type agent|user|...] [--role viewer|"
-         "operator|admin]\n    [--states-actors] [--sandboxes GLOB,...]"
-         " [--expires 30d|12h|TIME]\n"
-         "        makes a token and prints it once; the file keeps its hash\n"
-         "sandbox-gateway token list [--data DIR | --tokens FILE]\n"
-         "sandbox-gateway token revoke [--data DIR | --tokens FILE] ID\n"
-         "        takes it out of the file; what it was used for ends with it");
 }

@@ -27,6 +27,14 @@ my @wrong = (
     [ 2, qr/"up" is not an option/, 'up' ],
     [ 2, qr/--port needs a value/, '--port' ],
     [ 2, qr/--port needs a value/, '--port=' ],
+    [ 2, qr/--policy needs a value; one that begins with "--"/, '--policy', '--check' ],
+    (map { [ 2, qr/policy check: --policy needs a value/, 'policy', 'check', '--policy', @$_ ] }
+     [], [ '--operation', 'file.read' ]),
+    [ 2, qr/token list: there is no option --role;/, 'token', 'list', '--role', 'admin' ],
+    [ 2, qr/token add: --states-actors takes no value/, 'token', 'add', '--states-actors=no' ],
+    [ 2, qr/token list: "x" is not expected here/, 'token', 'list', 'x' ],
+    [ 2, qr/link: there is no option --rol;/, 'link', '--rol=x' ],
+    [ 2, qr/link: --role needs a value/, 'link', '--role', '--url=x' ],
     [ 2, qr/"80x" is not a port number/, '--port', '80x' ],
     [ 2, qr/"0" is not a port number/, '--port', 0 ],
     [ 2, qr/"65536" is not a port number/, '--port', 65536 ],
@@ -362,11 +370,25 @@ like($out, qr/\Asandbox-gateway \d+\.\d+\.\d+\nnginx \d+\.\d+\.\d+ /, 'versions'
 
 ($rc, $out, $err) = $g->run('--help');
 
-for (qw(upstream api-key-file listen port public host port-listen port-host tls-cert tls-key insecure
-        data history workers config print-config check unconfined version
-        help))
+for ([ 'token add', qw(name role actor type states-actors sandboxes expires data tokens) ],
+     [ 'token list', qw(data tokens) ], [ 'token revoke', qw(data tokens) ],
+     [ 'link', qw(data tokens role url) ],
+     [ 'policy check', qw(policy operation path archive-depth) ])
 {
-    like($out, qr/^  --\Q$_\E\b/m, "--help knows --$_");
+    my ($command, @options) = @$_;
+
+    for my $help ([ '--help' ], [ '--data', 'x', '-h' ]) {
+        next if $command =~ /policy/ && @$help > 1;
+        my ($rc, $out, $err) = $g->run(split(/ /, $command), @$help);
+        my %has = map { $_ => 1 } $out =~ /^  --([a-z-]+)/mg;
+        ok($rc == 0 && $err eq '' && $out =~ /\Asandbox-gateway $command \[OPTION\]/
+           && !grep({ !$has{$_} } @options), "$command @$help") or diag("exit $rc\n$out$err");
+    }
 }
+
+my @named = SandboxTest::read_file("$SandboxProcess::ROOT/standalone/options_table.c")
+    =~ /^    \{ "([a-z-]+)", GW_[A-Z]+, GW_FLAG\b/mg;
+cmp_ok(scalar @named, '>', 30, 'the options are found');
+is_deeply([ sort $out =~ /^  --([a-z-]+)/mg ], [ sort @named ], '--help knows all of them');
 
 done_testing;
