@@ -26,7 +26,7 @@ typedef struct {
     const verify_conf_t  *conf;
     verify_t             *v;
     chain_stmts_t         stmts;
-    sqlite3_stmt         *last;     /* end entry of an event */
+    sqlite3_stmt         *last;     /* entry of an event before one */
     sqlite3_stmt         *purge;    /* entries that a purge took */
     sqlite3_stmt         *at;       /* entry by number */
     sqlite3_stmt         *terminal; /* row of a terminal */
@@ -176,21 +176,10 @@ static verify_rc_e
 verify_end(verify_ctx_t *c, const verify_entry_t *e)
 {
     int      rc;
-    int64_t  seq, last;
+    int64_t  seq;
     uint8_t  hash[CHAIN_HASH];
 
     if (e->purged) {
-        return VERIFY_OK;
-    }
-
-    /* what was said of it later holds */
-
-    sqlite3_bind_text(c->last, 1, e->event, -1, SQLITE_STATIC);
-    last = sqlite3_step(c->last) == SQLITE_ROW
-           ? sqlite3_column_int64(c->last, 0) : 0;
-    (void) sqlite3_reset(c->last);
-
-    if (last != e->n) {
         return VERIFY_OK;
     }
 
@@ -416,11 +405,57 @@ verify_file(verify_ctx_t *c, const verify_entry_t *e)
 }
 
 
+/*
+ * A record begins once, changes once, to its end, and nothing is said of it
+ * behind that: who can write the file could make the hash of such an entry fit
+ * what they changed.
+ */
+static verify_rc_e
+verify_order(verify_ctx_t *c, const verify_entry_t *e)
+{
+    bool          again;
+    int64_t       seq;
+    chain_kind_e  before;
+
+    if (e->purged || e->kind == CHAIN_FILE || e->kind == CHAIN_PURGE) {
+        return VERIFY_OK;
+    }
+
+    sqlite3_bind_text(c->last, 1, e->event, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(c->last, 2, e->n);
+    again = false;
+
+    if (sqlite3_step(c->last) == SQLITE_ROW) {
+        before = chain_kind(sb_str(sqlite3_column_text(c->last, 0),
+                                   (size_t) sqlite3_column_bytes(c->last, 0)));
+        again = e->kind == CHAIN_BEGIN || e->kind == CHAIN_GAP
+                || before == CHAIN_END || before == CHAIN_GAP;
+    }
+
+    (void) sqlite3_reset(c->last);
+
+    if (!again) {
+        return VERIFY_OK;
+    }
+
+    return verify_fault(c, "changed", chain_seq(c->db, &c->stmts, e->event,
+                                                &seq) == SQLITE_OK ? seq : 0,
+                        e->event);
+}
+
+
 static verify_rc_e
 verify_entry(verify_ctx_t *c, const verify_entry_t *e)
 {
+    verify_rc_e  ok;
+
     if (e->n != c->n + 1) {
         return verify_fault(c, "broken", c->seq, e->event);
+    }
+
+    ok = verify_order(c, e);
+    if (ok != VERIFY_OK) {
+        return ok;
     }
 
     switch (e->kind) {
@@ -856,9 +891,9 @@ verify_all(verify_ctx_t *c)
         return ok;
     }
 
-    if (sqlite3_prepare_v2(c->db, "select max(n) from gateway_chain where"
-                           " event_id = ?1 and kind = 'end'", -1, &c->last,
-                           NULL) != SQLITE_OK
+    if (sqlite3_prepare_v2(c->db, "select kind from gateway_chain where"
+                           " event_id = ?1 and n < ?2 order by n desc limit 1",
+                           -1, &c->last, NULL) != SQLITE_OK
         || sqlite3_prepare_v2(c->db, "select hash from gateway_chain where"
                               " purged = ?1 order by n", -1, &c->purge, NULL)
            != SQLITE_OK

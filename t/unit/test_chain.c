@@ -1,0 +1,285 @@
+/* The chain of a history file and its heads: what is not as it was recorded is
+ * found, and what a purge forgets is accounted for. */
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "chain_verify.h"
+#include "store_place.h"
+
+
+static int       dirfd_history;
+static int       dirfd_keys;
+static keys_t   *keys;
+static heads_t  *heads;
+static verify_t  v;
+
+
+static int
+setup_chain(void **state)
+{
+    char  why[256], dir[96];
+
+    setup(state);
+    (void) snprintf(dir, sizeof(dir), "%s/keys", p.path);
+    dirfd_keys = tdir_open(dir);
+    dirfd_history = tdir_open(p.history);
+    keys = keys_open(dirfd_keys, why, sizeof(why));
+    assert_non_null(keys);
+    heads = heads_new(dirfd_history, keys);
+    assert_non_null(heads);
+    store_set_heads(p.store, heads);
+
+    return 0;
+}
+
+
+static int
+teardown_chain(void **state)
+{
+    store_set_heads(p.store, NULL);
+    heads_free(heads);
+    keys_free(keys);
+    close(dirfd_keys);
+    close(dirfd_history);
+
+    return teardown(state);
+}
+
+
+static sqlite3 *
+open_file(const char *dir)
+{
+    char      path[512];
+    sqlite3  *db;
+
+    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+
+    return db;
+}
+
+
+static void
+change(sqlite3 *db, const char *sql)
+{
+    char  *why = NULL;
+
+    if (sqlite3_exec(db, sql, NULL, NULL, &why) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, why);
+    }
+}
+
+
+/* The fault that is found; "" when there is none, else why it cannot be told. */
+static const char *
+verified(const char *dir)
+{
+    char           path[128];
+    sqlite3       *db;
+    verify_rc_e    rc;
+    verify_conf_t  conf = { .dir = dir, .heads = path, .keys = keys };
+
+    (void) snprintf(path, sizeof(path), "%s/" HEADS_FILE, p.history);
+    db = open_file(dir);
+    rc = chain_verify(db, &conf, &v);
+    (void) sqlite3_close(db);
+
+    return rc == VERIFY_OK ? "" : rc == VERIFY_FAULT ? v.fault : v.why;
+}
+
+#define verifies(dir)      assert_string_equal(verified(dir), "")
+#define faults(dir, kind)  assert_string_equal(verified(dir), kind)
+
+
+static void
+sign(void)
+{
+    store_heads_sign(p.store, T0);
+    assert_false(heads_any(heads));
+}
+
+
+/* A command with some output, begun and not ended. */
+static void
+begins(unsigned op)
+{
+    begin(op, "command.execute", "a", op);
+    put();
+    facts(op);
+    tf_str(&f, SB_T_COMMAND, "make");
+    put();
+    output(op, 0, "one\n", 4, op);
+    go();
+}
+
+
+static void
+ends(unsigned op)
+{
+    end(op, "succeeded", 200, op + 5);
+    put();
+    go();
+}
+
+
+/* --- forged ------------------------------------------------------------- */
+
+/* Appends an entry whose hash is right for what now stands in the file. */
+static void
+forge(sqlite3 *db, chain_kind_e kind, const char *event, sb_str_t detail)
+{
+    int64_t        seq;
+    uint8_t        hash[CHAIN_HASH];
+    sb_buf_t       text = { .max = CHAIN_TEXT_MAX };
+    sqlite3_stmt  *st;
+    chain_stmts_t  stmts = { 0 };
+
+    assert_int_equal(sqlite3_prepare_v2(db, "select hash from gateway_chain"
+                                        " order by n desc limit 1", -1, &st,
+                                        NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    memcpy(hash, sqlite3_column_blob(st, 0), CHAIN_HASH);
+    (void) sqlite3_finalize(st);
+
+    if (detail.data) {
+        assert_int_equal(chain_seq(db, &stmts, event, &seq), SQLITE_OK);
+
+    } else {
+        assert_int_equal(chain_content(db, &stmts, kind, event, &text, &seq),
+                         SQLITE_OK);
+    }
+
+    chain_hash(hash, hash, seq, kind, detail.data ? detail
+                                      : sb_str(text.data, text.len));
+
+    assert_int_equal(sqlite3_prepare_v2(db, "insert into gateway_chain(n,"
+                                        " event_id, kind, detail, hash) select"
+                                        " max(n) + 1, ?1, ?2, ?3, ?4 from"
+                                        " gateway_chain", -1, &st, NULL),
+                     SQLITE_OK);
+    sqlite3_bind_text(st, 1, event, -1, SQLITE_STATIC);
+    sqlite3_bind_text(st, 2, chain_kind_name(kind), -1, SQLITE_STATIC);
+
+    if (detail.data) {
+        sqlite3_bind_text(st, 3, detail.data, (int) detail.len, SQLITE_STATIC);
+    }
+
+    sqlite3_bind_blob(st, 4, hash, CHAIN_HASH, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(st), SQLITE_DONE);
+    (void) sqlite3_finalize(st);
+    sb_buf_free(&text);
+    chain_stmts_free(&stmts);
+}
+
+
+#define EVENT_1  "01000000-0000-7000-8000-000000000001"
+
+
+/* A record that ended and is signed is changed, and ends once more. */
+static void
+test_second_end(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    seen("a");
+    begins(1);
+    ends(1);
+    sign();
+    verifies("a");
+
+    db = open_file("a");
+    change(db, "update history_events set status = 'failed' where event_id = '"
+           EVENT_1 "'");
+    forge(db, CHAIN_END, EVENT_1, sb_str(NULL, 0));
+    (void) sqlite3_close(db);
+
+    faults("a", "changed");
+    assert_string_equal(v.event, EVENT_1);
+    assert_int_equal(v.seq, 1);
+}
+
+
+/* The same that says nothing new, and one that begins again. */
+static void
+test_said_again(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    seen("a");
+    begins(1);
+    ends(1);
+    sign();
+
+    db = open_file("a");
+    forge(db, CHAIN_END, EVENT_1, sb_str(NULL, 0));
+    faults("a", "changed");
+
+    change(db, "delete from gateway_chain where n = (select max(n) from"
+           " gateway_chain)");
+    verifies("a");
+    forge(db, CHAIN_BEGIN, EVENT_1, sb_str(NULL, 0));
+    faults("a", "changed");
+    (void) sqlite3_close(db);
+}
+
+
+/* Output that is put behind the end of a record. */
+static void
+test_output_behind_end(void **state)
+{
+    char            detail[512];
+    uint8_t         digest[CHAIN_HASH];
+    sqlite3        *db;
+    sb_buf_t        text = { .max = sizeof(detail) };
+    chain_stmts_t   stmts = { 0 };
+    chain_output_t  o = {
+        .first = { 1, 0 }, .last = { 1, -1 }, .ord_first = 1, .ord_last = 0
+    };
+
+    (void) state;
+
+    seen("a");
+    begins(1);
+    ends(1);
+    sign();
+
+    db = open_file("a");
+    change(db, "insert into command_output_chunks(event_id, stream,"
+           " chunk_index, data, encoding, original_size, created_at) select"
+           " event_id, stream, 1, x'78', encoding, 1, created_at from"
+           " command_output_chunks");
+    assert_int_equal(chain_output_digest(db, &stmts, EVENT_1, &o, digest),
+                     SQLITE_OK);
+    assert_int_equal(chain_output_detail(&text, &o, digest), SB_OK);
+    forge(db, CHAIN_OUTPUT, EVENT_1, sb_str(text.data, text.len));
+    chain_stmts_free(&stmts);
+    sb_buf_free(&text);
+    (void) sqlite3_close(db);
+
+    faults("a", "changed");
+}
+
+
+int
+main(int argc, char **argv)
+{
+#define chain_case(fn)                                                        \
+    cmocka_unit_test_setup_teardown(fn, setup_chain, teardown_chain)
+
+    const struct CMUnitTest  tests[] = {
+        chain_case(test_second_end),
+        chain_case(test_said_again),
+        chain_case(test_output_behind_end),
+    };
+
+    return store_run(argc, argv, tests);
+}
