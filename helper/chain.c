@@ -12,6 +12,10 @@
 /* of texts from rows that are queued, of one transaction */
 #define CHAIN_KEPT_MAX  (16u * 1024 * 1024)
 
+/* entries of earlier purges that one may take over, for each that goes */
+#define CHAIN_HANDED       4
+#define CHAIN_HANDED_FREE  4096
+
 
 int
 chain_load(chain_t *c, sqlite3 *db)
@@ -20,6 +24,8 @@ chain_load(chain_t *c, sqlite3 *db)
     sqlite3_stmt  *st;
 
     c->n = 0;
+    c->kept = 0;
+    c->wait = 0;
     memset(c->hash, 0, CHAIN_HASH);
 
     rc = sqlite3_prepare_v2(db, "select n, hash from gateway_chain"
@@ -406,6 +412,7 @@ chain_done(chain_t *c)
 typedef struct {
     int64_t   entry;            /* number of the purge entry */
     int64_t   count;            /* of records */
+    int64_t   marked;           /* entries */
     int64_t   from, to;         /* their numbers */
     uint8_t   digest[CHAIN_HASH];
     int64_t   base;             /* the chain begins behind it; 0: as it did */
@@ -456,6 +463,7 @@ chain_purge_mark(sqlite3 *db, chain_purge_t *p, const char *const *ids,
         sqlite3_bind_int64(mark, 2, p->entry);
         rc = sqlite3_step(mark);
         rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+        p->marked += rc == SQLITE_OK ? sqlite3_changes(db) : 0;
         (void) sqlite3_reset(mark);
     }
 
@@ -501,7 +509,8 @@ chain_purge_digest(sqlite3 *db, chain_purge_t *p)
 
 
 static int
-chain_number(sqlite3 *db, const char *sql, int64_t bound, int64_t *v)
+chain_number(sqlite3 *db, const char *sql, int64_t bound, int64_t second,
+    int64_t *v)
 {
     int            rc;
     sqlite3_stmt  *st;
@@ -511,9 +520,8 @@ chain_number(sqlite3 *db, const char *sql, int64_t bound, int64_t *v)
         return rc;
     }
 
-    if (sqlite3_bind_parameter_count(st)) {
-        sqlite3_bind_int64(st, 1, bound);
-    }
+    (void) sqlite3_bind_int64(st, 1, bound);
+    (void) sqlite3_bind_int64(st, 2, second);
 
     rc = sqlite3_step(st);
 
@@ -557,68 +565,111 @@ chain_at(sqlite3 *db, int64_t n, uint8_t hash[CHAIN_HASH])
 }
 
 
-/*
- * The beginning of the chain that speaks of nothing any more: up to the first
- * entry of a record that is still there, and no purge is cut in two, so that
- * the digest of each can be checked or is not needed.
- */
+/* The last entry in front of the first of a record that is still there.  What is
+ * purged stays so: who asks again goes on from there. */
 static int
-chain_purge_base(sqlite3 *db, chain_purge_t *p)
+chain_purge_top(chain_t *c, sqlite3 *db, int64_t *top)
 {
-    int            rc;
-    int64_t        base, cut;
-    sqlite3_stmt  *st;
-
-    base = 0;
+    int  rc;
 
     rc = chain_number(db, "select coalesce((select n from gateway_chain where"
-                      " purged is null and kind in ('begin', 'output', 'end',"
-                      " 'gap', 'note') order by n limit 1),"
-                      " (select max(n) + 1 from gateway_chain)) - 1", 0,
-                      &base);
+                      " n >= ?1 and purged is null and kind in ('begin',"
+                      " 'output', 'end', 'gap', 'note') order by n limit 1),"
+                      " (select max(n) + 1 from gateway_chain))", c->kept, 0,
+                      &c->kept);
+    *top = c->kept - 1;
 
-    if (rc == SQLITE_OK) {
-        rc = chain_at(db, base, p->base_hash);
-    }
+    return rc;
+}
 
-    if (rc != SQLITE_OK) {
-        /* nothing that was not forgotten before */
-        return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
-    }
 
-    for (cut = 1; rc == SQLITE_OK && cut; /* void */ ) {
-        cut = 0;
-        rc = chain_number(db, "select coalesce(min(first), 0) from (select"
-                          " min(n) as first, max(n) as last from"
-                          " gateway_chain where purged is not null group by"
-                          " purged) where first <= ?1 and last > ?1", base,
-                          &cut);
-        if (cut) {
-            base = cut - 1;
-        }
-    }
+/* Purges that would be cut in two: each has an entry up to `top`, and is
+ * noted behind it. */
+#define CHAIN_CUT                                                            \
+    "purged in (select distinct purged from gateway_chain not indexed where" \
+    " n <= ?1 and purged > ?1) and n > ?1"
 
-    if (rc == SQLITE_OK) {
-        rc = chain_at(db, base, p->base_hash);
-    }
+static int
+chain_exec(sqlite3 *db, const char *sql, int64_t first, int64_t second)
+{
+    int            rc;
+    sqlite3_stmt  *st;
 
-    if (rc != SQLITE_OK) {
-        return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
-    }
-
-    p->base = base;
-
-    rc = sqlite3_prepare_v2(db, "delete from gateway_chain where n <= ?1", -1,
-                            &st, NULL);
+    rc = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
     if (rc != SQLITE_OK) {
         return rc;
     }
 
-    sqlite3_bind_int64(st, 1, base);
+    sqlite3_bind_int64(st, 1, first);
+
+    (void) sqlite3_bind_int64(st, 2, second);
+
     rc = sqlite3_step(st);
     (void) sqlite3_finalize(st);
 
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
+/*
+ * Forgets the beginning of the chain that speaks of nothing any more.  Purges
+ * that this cuts in two could not be checked any more: what is left of them
+ * goes to this one, whose digest comes later.  So that no entry is handed on
+ * too often, at least one must go for each CHAIN_HANDED that are; it is
+ * looked at again when there are more of them to go by a quarter.
+ */
+static int
+chain_purge_base(chain_t *c, sqlite3 *db, chain_purge_t *p)
+{
+    int      rc;
+    int64_t  base, first, left, most;
+
+    first = 0;
+    left = 0;
+
+    rc = chain_purge_top(c, db, &base);
+
+    if (rc == SQLITE_OK) {
+        rc = chain_number(db, "select coalesce(min(n), 0) from gateway_chain",
+                          0, 0, &first);
+    }
+
+    if (rc != SQLITE_OK || base < first || base < c->wait) {
+        return rc;
+    }
+
+    most = CHAIN_HANDED_FREE + CHAIN_HANDED * (base - first + 1);
+
+    rc = chain_number(db, "select count(*) from (select 1 from gateway_chain"
+                      " where " CHAIN_CUT " limit ?2)", base, most + 1, &left);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    if (left > most) {
+        c->wait = base + (base - first) / 4 + 1;
+        return SQLITE_OK;
+    }
+
+    rc = chain_at(db, base, p->base_hash);
+
+    if (rc == SQLITE_NOTFOUND) {
+        /* somebody took entries out; verify finds it */
+        return SQLITE_OK;
+    }
+
+    if (rc == SQLITE_OK && left) {
+        rc = chain_exec(db, "update gateway_chain set purged = ?2 where "
+                        CHAIN_CUT, base, p->entry);
+    }
+
+    if (rc == SQLITE_OK) {
+        rc = chain_exec(db, "delete from gateway_chain where n <= ?1", base, 0);
+    }
+
+    p->base = base;
+
+    return rc;
 }
 
 
@@ -651,15 +702,19 @@ chain_purge(chain_t *c, sqlite3 *db, const char *const *ids, size_t n,
 
     sb_buf_free(&text);
 
+    if (rc != SQLITE_OK || (p.count == 0 && p.marked == 0)) {
+        /* rows of others, which the chain says nothing of: no entry would tell
+         * where it begins from now on */
+        return rc;
+    }
+
+    rc = chain_purge_base(c, db, &p);
+
     if (rc == SQLITE_OK) {
         rc = chain_purge_digest(db, &p);
     }
 
-    if (rc == SQLITE_OK) {
-        rc = chain_purge_base(db, &p);
-    }
-
-    if (rc != SQLITE_OK || p.count == 0) {
+    if (rc != SQLITE_OK) {
         return rc;
     }
 

@@ -124,6 +124,9 @@ typedef struct {
     int64_t         n;              /* of the last entry; 0: none */
     uint8_t         hash[CHAIN_HASH];
     bool            news;           /* entries since the last head was signed */
+    int64_t         kept;           /* no record that is still there has an
+                                       entry in front of that one */
+    int64_t         wait;           /* the chain is not cut before that one */
     chain_note_t   *notes;          /* of the transaction at hand */
     size_t          nnotes, alloc;
     size_t          taken;          /* of these, chain_take() has seen */

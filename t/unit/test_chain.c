@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "chain_verify.h"
+#include "purge.h"
 #include "store_place.h"
 
 
@@ -124,6 +125,56 @@ ends(unsigned op)
     end(op, "succeeded", 200, op + 5);
     put();
     go();
+}
+
+
+static store_db_t *
+opened(const char *dir)
+{
+    int          rc;
+    store_db_t  *db;
+
+    db = store_get(p.store, dir, false, &rc);
+    assert_non_null(db);
+
+    return db;
+}
+
+
+/* Deletes what a query names, in one purge. */
+static void
+purges(const char *sql)
+{
+    size_t         n;
+    int64_t        seqs[PURGE_EVENTS];
+    store_db_t    *db;
+    sqlite3_stmt  *st;
+    purge_done_t   done = { 0 };
+    purge_rule_t   rule = { .rule = "cleanup", .now_us = T0 };
+
+    db = opened("a");
+    assert_int_equal(sqlite3_prepare_v2(db->db, sql, -1, &st, NULL),
+                     SQLITE_OK);
+
+    for (n = 0; sqlite3_step(st) == SQLITE_ROW; n++) {
+        assert_true(n < PURGE_EVENTS);
+        seqs[n] = sqlite3_column_int64(st, 0);
+    }
+
+    (void) sqlite3_finalize(st);
+    assert_true(n > 0);
+    assert_int_equal(purge_events(db, seqs, n, &rule, &done), SQLITE_OK);
+}
+
+
+static void
+purges_op(unsigned op)
+{
+    char  sql[160];
+
+    (void) snprintf(sql, sizeof(sql), "select seq from history_events where"
+                    " event_id like '01000000-%%-%012x'", op);
+    purges(sql);
 }
 
 
@@ -269,6 +320,108 @@ test_output_behind_end(void **state)
 }
 
 
+/* --- purged ------------------------------------------------------------- */
+
+/* Two loops of commands that always overlap: what is purged is forgotten all
+ * the same, and the chain stays good. */
+static void
+test_overlap(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    seen("a");
+    begins(1);
+
+    for (i = 1; i <= 60; i++) {
+        begins(i + 1);
+        ends(i);
+    }
+
+    for (i = 1; i <= 50; i++) {
+        purges_op(i);
+        sign();
+        verifies("a");
+    }
+
+    /* three of each, and the purges that are not behind it yet */
+    is("a", "select min(n) > 140 from gateway_chain", "1");
+    is("a", "select count(*) < 20 from gateway_chain where purged is not null",
+       "1");
+}
+
+
+/* A purge whose entries reach far is not taken over again and again for the sake
+ * of few that could go. */
+static void
+test_handed_on(void **state)
+{
+    unsigned     i;
+    uint8_t      id[16];
+    store_db_t  *db;
+
+    (void) state;
+
+    seen("a");
+    begins(1);
+    begins(2);
+
+    db = opened("a");
+    tf_id(id, 1);
+    assert_int_equal(store_begin(db), SQLITE_OK);
+
+    for (i = 0; i < 5000; i++) {
+        chain_note_detail(&db->chain, id, sb_lit("{}"));
+    }
+
+    assert_int_equal(store_commit(db, 0), SQLITE_OK);
+    ends(1);
+
+    /* the beginning of 2 stands in front of the rest of 1 */
+    purges_op(1);
+    sign();
+    verifies("a");
+    is("a", "select min(n) || ' ' || (select count(distinct purged) from"
+       " gateway_chain) from gateway_chain", "1 1");
+
+    ends(2);
+    purges_op(2);
+    sign();
+    verifies("a");
+    is("a", "select min(n) > 5000 from gateway_chain", "1");
+}
+
+
+/* Rows of others are not in the chain: where it begins is not told anew. */
+static void
+test_foreign_purged(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    seen("a");
+    begins(1);
+    ends(1);
+    sign();
+
+    db = open_file("a");
+    change(db, "insert into history_events(event_id, provider_key, sandbox_id,"
+           " sandbox_instance_id, actor_type, operation_type, status,"
+           " occurred_at, completed_at) select 'other', provider_key,"
+           " sandbox_id, sandbox_instance_id, 'system', 'file.list',"
+           " 'succeeded', occurred_at, completed_at from history_events");
+    (void) sqlite3_close(db);
+    faults("a", "foreign");
+
+    purges("select seq from history_events where event_id = 'other'");
+    sign();
+    verifies("a");
+    is("a", "select min(n) from gateway_chain", "1");
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -279,6 +432,9 @@ main(int argc, char **argv)
         chain_case(test_second_end),
         chain_case(test_said_again),
         chain_case(test_output_behind_end),
+        chain_case(test_overlap),
+        chain_case(test_handed_on),
+        chain_case(test_foreign_purged),
     };
 
     return store_run(argc, argv, tests);
