@@ -488,7 +488,7 @@ apply_wait(apply_t *a)
 
         if (a->npending || a->stalled || a->retain
             || store_untidy(a->store)
-            || store_heads_due(a->store, sb_now_us(), false))
+            || store_heads_due(a->store, sb_mono_us(), false))
         {
             break;
         }
@@ -557,12 +557,8 @@ apply_gather(apply_t *a)
 static void
 apply_heads(apply_t *a, bool all)
 {
-    uint64_t  now_us;
-
-    now_us = sb_now_us();
-
-    if (store_heads_due(a->store, now_us, all)) {
-        store_heads_sign(a->store, now_us);
+    if (store_heads_due(a->store, sb_mono_us(), all)) {
+        store_heads_sign(a->store, sb_now_us());
     }
 }
 

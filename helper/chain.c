@@ -680,27 +680,20 @@ chain_purge(chain_t *c, sqlite3 *db, const char *const *ids, size_t n,
     int            rc;
     char           digest[2 * CHAIN_HASH + 1], hash[2 * CHAIN_HASH + 1];
     char           file[2 * CHAIN_HASH + 1];
-    int64_t        seq;
     sb_rc_t        made;
-    sb_buf_t       text;
     chain_note_t  *note;
     chain_purge_t  p;
 
     memset(&p, 0, sizeof(p));
-    memset(&text, 0, sizeof(text));
-    text.max = CHAIN_TEXT_MAX;
 
     /* of a file without a chain the first entry comes first */
     p.entry = c->n + (c->n ? 1 : 2) + (int64_t) c->nnotes;
 
-    rc = chain_content(db, &c->stmts, CHAIN_FILE, NULL, &text, &seq);
+    rc = chain_file(db, &c->stmts, p.file);
 
     if (rc == SQLITE_OK) {
-        sb_sha256(p.file, sb_str(text.data, text.len));
         rc = chain_purge_mark(db, &p, ids, n);
     }
-
-    sb_buf_free(&text);
 
     if (rc != SQLITE_OK || (p.count == 0 && p.marked == 0)) {
         /* rows of others, which the chain says nothing of: no entry would tell

@@ -58,6 +58,8 @@ void chain_stmts_free(chain_stmts_t *s);
  */
 int chain_content(sqlite3 *db, chain_stmts_t *s, chain_kind_e kind,
     const char *event, sb_buf_t *out, int64_t *seq);
+/* SHA-256 of that of CHAIN_FILE: another one for each file that was made. */
+int chain_file(sqlite3 *db, chain_stmts_t *s, uint8_t digest[CHAIN_HASH]);
 /* Only the number. */
 int chain_seq(sqlite3 *db, chain_stmts_t *s, const char *event, int64_t *seq);
 

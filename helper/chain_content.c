@@ -470,6 +470,28 @@ chain_content(sqlite3 *db, chain_stmts_t *s, chain_kind_e kind,
 }
 
 
+int
+chain_file(sqlite3 *db, chain_stmts_t *s, uint8_t digest[CHAIN_HASH])
+{
+    int       rc;
+    int64_t   seq;
+    sb_buf_t  text;
+
+    memset(&text, 0, sizeof(text));
+    text.max = CHAIN_TEXT_MAX;
+
+    rc = chain_content(db, s, CHAIN_FILE, NULL, &text, &seq);
+
+    if (rc == SQLITE_OK) {
+        sb_sha256(digest, sb_str(text.data, text.len));
+    }
+
+    sb_buf_free(&text);
+
+    return rc;
+}
+
+
 /* --- output ------------------------------------------------------------- */
 
 const char *

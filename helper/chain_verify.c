@@ -39,7 +39,8 @@ typedef struct {
     int64_t               before;   /* records older than the chain */
     size_t                heads_bytes;
     char                  sandbox[512];
-    uint8_t               file[CHAIN_HASH];
+    uint8_t               file[CHAIN_HASH];     /* as the last purge has it */
+    uint8_t               mine[CHAIN_HASH];     /* as it is */
 } verify_ctx_t;
 
 
@@ -711,6 +712,10 @@ verify_foreign(verify_ctx_t *c)
 typedef struct {
     verify_ctx_t  *c;
     verify_rc_e    ok;
+    int64_t        line;    /* of the directory, counted from 1 */
+    int64_t        from;    /* those of this file stand behind it */
+    int64_t        to;      /* ... up to that one */
+    int64_t        ended;   /* the last that ends a file of the directory */
 } verify_heads_t;
 
 
@@ -764,9 +769,69 @@ verify_head_line(void *data, const head_t *head)
 {
     verify_heads_t  *h = data;
 
-    h->ok = verify_head(h->c, head);
+    h->line++;
+
+    if (h->line > h->from && h->line <= h->to) {
+        h->ok = verify_head(h->c, head);
+    }
 
     return h->ok == VERIFY_OK;
+}
+
+
+/*
+ * A sandbox may have had several files, one after the other: where one was
+ * archived or deleted stands a head that ends it.  An archived one is held to
+ * those up to its own end, the one that is there to those behind the last.
+ */
+static bool
+verify_head_end(void *data, const head_t *head)
+{
+    verify_heads_t  *h = data;
+    verify_ctx_t    *c = h->c;
+
+    h->line++;
+
+    if (!head->ended) {
+        return true;
+    }
+
+    if (c->conf->keys && !head->signed_right) {
+        h->ok = verify_fault(c, "signature", 0, "");
+        return false;
+    }
+
+    if (c->conf->archived
+        && memcmp(head->file, c->mine, CHAIN_HASH) == 0)
+    {
+        h->from = h->ended;
+        h->to = h->line;
+    }
+
+    h->ended = h->line;
+
+    return true;
+}
+
+
+static bool
+verify_heads_read(verify_heads_t *h, const char *dir,
+    bool (*visit)(void *data, const head_t *head))
+{
+    verify_ctx_t  *c = h->c;
+
+    h->line = 0;
+
+    if (heads_each(c->conf->heads, c->heads_bytes, dir, c->conf->keys, visit,
+                   h))
+    {
+        return true;
+    }
+
+    (void) snprintf(c->v->why, sizeof(c->v->why), "The heads %s cannot be read:"
+                    " %s.", c->conf->heads, strerror(errno));
+
+    return false;
 }
 
 
@@ -781,15 +846,21 @@ verify_heads(verify_ctx_t *c)
                              " name the file with --head.");
     }
 
+    memset(&h, 0, sizeof(h));
     h.c = c;
     h.ok = VERIFY_OK;
+    h.to = INT64_MAX;
     dir = c->conf->dir ? c->conf->dir : c->sandbox;
 
-    if (!heads_each(c->conf->heads, c->heads_bytes, dir, c->conf->keys,
-                    verify_head_line, &h))
-    {
-        (void) snprintf(c->v->why, sizeof(c->v->why), "The heads %s cannot be"
-                        " read: %s.", c->conf->heads, strerror(errno));
+    if (!verify_heads_read(&h, dir, verify_head_end)) {
+        return VERIFY_UNABLE;
+    }
+
+    if (h.to == INT64_MAX) {
+        h.from = h.ended;
+    }
+
+    if (h.ok == VERIFY_OK && !verify_heads_read(&h, dir, verify_head_line)) {
         return VERIFY_UNABLE;
     }
 
@@ -824,8 +895,7 @@ static verify_rc_e
 verify_identity(verify_ctx_t *c)
 {
     int            rc;
-    int64_t        seq, have;
-    uint8_t        file[CHAIN_HASH];
+    int64_t        have;
     sqlite3_stmt  *st;
 
     static const uint8_t  none[CHAIN_HASH];
@@ -856,18 +926,15 @@ verify_identity(verify_ctx_t *c)
 
     (void) sqlite3_finalize(st);
 
+    if (chain_file(c->db, &c->stmts, c->mine) != SQLITE_OK) {
+        return verify_sqlite(c);
+    }
+
     if (c->base == 0 || memcmp(c->file, none, CHAIN_HASH) == 0) {
         return VERIFY_OK;
     }
 
-    rc = chain_content(c->db, &c->stmts, CHAIN_FILE, NULL, &c->text, &seq);
-    if (rc != SQLITE_OK) {
-        return verify_sqlite(c);
-    }
-
-    sb_sha256(file, sb_str(c->text.data, c->text.len));
-
-    return memcmp(file, c->file, CHAIN_HASH) == 0
+    return memcmp(c->mine, c->file, CHAIN_HASH) == 0
            ? VERIFY_OK : verify_fault(c, "swapped", 0, "");
 }
 

@@ -43,6 +43,8 @@ typedef struct {
     const char    *heads;           /* path of heads.jsonl */
     const keys_t  *keys;            /* NULL: signatures cannot be checked */
     bool           allow_foreign;
+    bool           archived;        /* it may not be the file that is there now,
+                                       but one that was archived before */
     /* Called now and then; true stops with VERIFY_UNABLE.  May be NULL. */
     bool         (*stop)(void *data, int64_t entries);
     void          *data;

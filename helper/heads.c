@@ -22,13 +22,16 @@ typedef struct {
     int64_t       n;
     int64_t       records;
     uint8_t       hash[CHAIN_HASH];
+    const char   *ended;            /* how; NULL: it goes on */
+    uint8_t       file[CHAIN_HASH];
 } heads_news_t;
 
 struct heads_s {
     int             dirfd;
     keys_t         *keys;
     table_t         news;
-    uint64_t        written_us;
+    table_t         ends;
+    uint64_t        written_us;     /* tried then, by a clock nobody sets */
     heads_known_t  *known;          /* read when a file is opened first */
 };
 
@@ -69,7 +72,7 @@ heads_drop(void *entry, void *data)
     heads_t       *h = data;
     heads_news_t  *n = entry;
 
-    table_remove(&h->news, &n->node);
+    table_remove(n->ended ? &h->ends : &h->news, &n->node);
     heads_news_free(n);
 }
 
@@ -81,7 +84,7 @@ heads_written(void *entry, void *data)
     heads_news_t  *n = entry;
 
     if (h->known) {
-        heads_known_set(h->known, n->dir, n->n);
+        heads_known_set(h->known, n->dir, n->ended ? 0 : n->n);
     }
 
     heads_drop(entry, data);
@@ -93,33 +96,35 @@ heads_free(heads_t *h)
 {
     if (h) {
         table_each(&h->news, heads_drop, h);
+        table_each(&h->ends, heads_drop, h);
         table_free(&h->news);
+        table_free(&h->ends);
         heads_known_free(h->known);
         free(h);
     }
 }
 
 
-void
-heads_note(heads_t *h, const char *dir, const char *sandbox,
+static heads_news_t *
+heads_add(heads_t *h, table_t *in, const char *dir, const char *sandbox,
     const char *instance, const chain_t *c, int64_t records)
 {
     heads_news_t  *n;
 
     if (h->keys == NULL || c->n == 0) {
-        return;
+        return NULL;
     }
 
-    n = table_find(&h->news, dir, strlen(dir));
+    n = table_find(in, dir, strlen(dir));
 
     if (n == NULL) {
-        if (h->news.count >= HEADS_NEWS) {
-            return;
+        if (in->count >= HEADS_NEWS) {
+            return NULL;
         }
 
         n = calloc(1, sizeof(heads_news_t));
         if (n == NULL) {
-            return;
+            return NULL;
         }
 
         n->dir = strdup(dir);
@@ -127,16 +132,53 @@ heads_note(heads_t *h, const char *dir, const char *sandbox,
         n->instance = strdup(instance);
 
         if (n->dir == NULL || n->sandbox == NULL || n->instance == NULL
-            || table_add(&h->news, &n->node, n->dir, strlen(n->dir)) != SB_OK)
+            || table_add(in, &n->node, n->dir, strlen(n->dir)) != SB_OK)
         {
             heads_news_free(n);
-            return;
+            return NULL;
         }
     }
 
     n->n = c->n;
     n->records = records;
     memcpy(n->hash, c->hash, CHAIN_HASH);
+
+    return n;
+}
+
+
+void
+heads_note(heads_t *h, const char *dir, const char *sandbox,
+    const char *instance, const chain_t *c, int64_t records)
+{
+    (void) heads_add(h, &h->news, dir, sandbox, instance, c, records);
+}
+
+
+bool
+heads_end(heads_t *h, const char *dir, const char *sandbox,
+    const char *instance, const chain_t *c, int64_t records, const char *how,
+    const uint8_t file[CHAIN_HASH])
+{
+    heads_news_t  *n, *news;
+
+    n = heads_add(h, &h->ends, dir, sandbox, instance, c, records);
+
+    if (n == NULL) {
+        return false;
+    }
+
+    n->ended = how;
+    memcpy(n->file, file, CHAIN_HASH);
+
+    /* it says that, too, and what comes later is of another file */
+    news = table_find(&h->news, dir, strlen(dir));
+
+    if (news) {
+        heads_drop(news, h);
+    }
+
+    return true;
 }
 
 
@@ -171,16 +213,16 @@ heads_opened(heads_t *h, const char *dir, const char *sandbox,
 bool
 heads_any(const heads_t *h)
 {
-    return h->news.count != 0;
+    return h->news.count || h->ends.count;
 }
 
 
 bool
-heads_due(const heads_t *h, uint64_t now_us)
+heads_due(const heads_t *h, uint64_t mono_us)
 {
-    return h->news.count
+    return heads_any(h)
            && (h->news.count >= HEADS_NEWS
-               || now_us >= h->written_us + HEADS_US);
+               || mono_us >= h->written_us + HEADS_US);
 }
 
 
@@ -198,6 +240,7 @@ static void
 heads_line(void *entry, void *data)
 {
     char            hex[2 * CHAIN_HASH + 1], text[KEYS_SIGNATURE * 2];
+    char            file[2 * CHAIN_HASH + 1];
     size_t          from;
     uint8_t         signature[KEYS_SIGNATURE];
     sb_buf_t       *out;
@@ -207,10 +250,14 @@ heads_line(void *entry, void *data)
     out = &round->out;
     from = out->len;
     sb_hex(hex, n->hash, CHAIN_HASH);
+    sb_hex(file, n->file, CHAIN_HASH);
 
     if (round->failed
         || sb_buf_printf(out, "{\"at\":\"%s\",\"dir\":", round->now) != SB_OK
         || sb_json_write_str(out, sb_str(n->dir, strlen(n->dir))) != SB_OK
+        || (n->ended
+            && sb_buf_printf(out, ",\"ended\":\"%s\",\"file\":\"%s\"",
+                             n->ended, file) != SB_OK)
         || sb_buf_printf(out, ",\"hash\":\"%s\",\"instance\":", hex) != SB_OK
         || sb_json_write_str(out, sb_str(n->instance, strlen(n->instance)))
            != SB_OK
@@ -237,7 +284,7 @@ heads_line(void *entry, void *data)
 
 
 static bool
-heads_append(int fd, sb_str_t text)
+heads_put(int fd, sb_str_t text)
 {
     ssize_t  n;
 
@@ -260,15 +307,55 @@ heads_append(int fd, sb_str_t text)
 }
 
 
+/*
+ * All of it or nothing: half a line would make the next one unreadable, too.
+ * One that was left by a crash is ended first.
+ */
+static bool
+heads_append(int fd, sb_str_t text)
+{
+    int          err;
+    char         last;
+    struct stat  st;
+
+    if (fstat(fd, &st) == -1) {
+        return false;
+    }
+
+    if (st.st_size && pread(fd, &last, 1, st.st_size - 1) != 1) {
+        return false;
+    }
+
+    if ((st.st_size == 0 || last == '\n' || heads_put(fd, sb_lit("\n")))
+        && heads_put(fd, text) && fdatasync(fd) == 0)
+    {
+        return true;
+    }
+
+    err = errno;
+
+    if (ftruncate(fd, st.st_size) == -1) {
+        log_minutely(LOG_ERROR, "cannot take back what was written to "
+                     HEADS_FILE ": %s; it is passed over", strerror(errno));
+    }
+
+    errno = err;
+
+    return false;
+}
+
+
 typedef struct {
     table_node_t  node;
-    char         *line;             /* and the directory, by which it is found */
+    char         *line;             /* and what it is found by: the directory,
+                                       "/" in front of it where it ends one */
     size_t        len;
 } heads_last_t;
 
 typedef struct {
     table_t   lines;
     FILE     *out;
+    bool      ended;                /* are they to be written now, or others? */
 } heads_turn_t;
 
 
@@ -277,6 +364,10 @@ heads_last_write(void *entry, void *data)
 {
     heads_last_t  *l = entry;
     heads_turn_t  *t = data;
+
+    if ((l->line[l->len] == '/') != t->ended) {
+        return;
+    }
 
     (void) fwrite(l->line, 1, l->len, t->out);
     table_remove(&t->lines, &l->node);
@@ -289,6 +380,7 @@ heads_last_write(void *entry, void *data)
 static bool
 heads_last(heads_turn_t *t, sb_str_t line)
 {
+    char           key[sizeof(((head_t *) 0)->dir) + 1];
     size_t         n;
     head_t         head;
     heads_last_t  *l;
@@ -297,8 +389,9 @@ heads_last(heads_turn_t *t, sb_str_t line)
         return true;
     }
 
-    n = strlen(head.dir);
-    l = table_find(&t->lines, head.dir, n);
+    n = (size_t) snprintf(key, sizeof(key), "%s%s", head.ended ? "/" : "",
+                          head.dir);
+    l = table_find(&t->lines, key, n);
 
     if (l) {
         table_remove(&t->lines, &l->node);
@@ -321,7 +414,7 @@ heads_last(heads_turn_t *t, sb_str_t line)
 
     memcpy(l->line, line.data, line.len);
     l->line[line.len] = '\n';
-    memcpy(l->line + l->len, head.dir, n);
+    memcpy(l->line + l->len, key, n);
 
     if (table_add(&t->lines, &l->node, l->line + l->len, n) != SB_OK) {
         free(l->line);
@@ -373,6 +466,9 @@ heads_turn(heads_t *h)
     free(line);
     (void) fclose(in);
 
+    t.ended = true;
+    table_each(&t.lines, heads_last_write, &t);
+    t.ended = false;
     table_each(&t.lines, heads_last_write, &t);
     table_free(&t.lines);
 
@@ -391,7 +487,7 @@ heads_turn(heads_t *h)
 
 
 bool
-heads_write(heads_t *h, uint64_t now_us)
+heads_write(heads_t *h, uint64_t now_us, uint64_t mono_us)
 {
     int            fd;
     bool           ok;
@@ -400,24 +496,24 @@ heads_write(heads_t *h, uint64_t now_us)
 
     memset(&round, 0, sizeof(round));
     round.h = h;
-    round.out.max = HEADS_NEWS * HEADS_LINE_MAX;
+    round.out.max = 2 * HEADS_NEWS * HEADS_LINE_MAX;
     sb_time_text(round.now, now_us);
-    h->written_us = now_us;
+    h->written_us = mono_us;
 
+    table_each(&h->ends, heads_line, &round);
     table_each(&h->news, heads_line, &round);
 
     fd = round.failed ? -1
          : openat(h->dirfd, HEADS_FILE,
-                  O_WRONLY|O_CREAT|O_APPEND|O_NOFOLLOW|O_CLOEXEC, 0644);
+                  O_RDWR|O_CREAT|O_APPEND|O_NOFOLLOW|O_CLOEXEC, 0644);
 
-    ok = fd != -1 && heads_append(fd, sb_str(round.out.data, round.out.len))
-         && fdatasync(fd) == 0;
+    ok = fd != -1 && heads_append(fd, sb_str(round.out.data, round.out.len));
 
     if (!ok) {
         log_minutely(LOG_ERROR, "cannot write " HEADS_FILE ": %s; the heads"
                      " of %u files are signed later",
                      fd == -1 && round.failed ? "no memory" : strerror(errno),
-                     (unsigned) h->news.count);
+                     (unsigned) (h->news.count + h->ends.count));
     }
 
     sb_buf_free(&round.out);
@@ -434,6 +530,7 @@ heads_write(heads_t *h, uint64_t now_us)
     }
 
     if (ok) {
+        table_each(&h->ends, heads_written, h);
         table_each(&h->news, heads_written, h);
     }
 
@@ -460,7 +557,12 @@ heads_text(char *dst, size_t size, sb_str_t s)
 static bool
 heads_members(const sb_jv_t *root, head_t *head)
 {
-    return heads_text(head->dir, sizeof(head->dir), sb_jv_str(root, "dir"))
+    head->ended = sb_jv_str(root, "ended").len != 0;
+
+    return (!head->ended
+            || sb_unhex(head->file, CHAIN_HASH, sb_jv_str(root, "file"))
+               == SB_OK)
+           && heads_text(head->dir, sizeof(head->dir), sb_jv_str(root, "dir"))
            && heads_text(head->sandbox, sizeof(head->sandbox),
                          sb_jv_str(root, "sandbox"))
            && heads_text(head->instance, sizeof(head->instance),

@@ -6,7 +6,9 @@
  *      "records":N,"sandbox":ID,"signature":BASE64URL}
  *
  * What is signed is the line without its last member.  A head is written only
- * when what it speaks of is on the disk, so that no crash can undo it.
+ * when what it speaks of is on the disk, so that no crash can undo it.  The last
+ * one of a file that is archived or deleted has "ended":HOW,"file":HEX (of
+ * chain_file()) behind "dir": what follows speaks of another file.
  */
 
 #ifndef HEADS_H_INCLUDED
@@ -38,15 +40,24 @@ void heads_note(heads_t *h, const char *dir, const char *sandbox,
  * written does not reach so far, as after a crash. */
 void heads_opened(heads_t *h, const char *dir, const char *sandbox,
     const char *instance, const chain_t *c, int64_t records);
+/*
+ * The chain of a file ends there, for it is about to be archived or deleted;
+ * `how` says so ("archive", "delete"), `file` is that of chain_file().  Written
+ * with the next heads, in front of them.  False: there is no room, or no key.
+ */
+bool heads_end(heads_t *h, const char *dir, const char *sandbox,
+    const char *instance, const chain_t *c, int64_t records, const char *how,
+    const uint8_t file[CHAIN_HASH]);
 /* Does a written head speak of a file in that directory? */
 bool heads_knew(heads_t *h, const char *dir);
 bool heads_any(const heads_t *h);
-/* Is there something to write, and is it a second since? */
-bool heads_due(const heads_t *h, uint64_t now_us);
+/* Is there something to write, and is it a second since?  By sb_mono_us(). */
+bool heads_due(const heads_t *h, uint64_t mono_us);
 /* Signs and writes what was noted; to be called when the files are on the disk.
  * Past HEADS_BYTES the file begins anew with the last line of each, the old one
- * is kept as heads.jsonl.1.  False: it is in the log, and stays noted. */
-bool heads_write(heads_t *h, uint64_t now_us);
+ * is kept as heads.jsonl.1.  False: it is in the log, and stays noted; nothing
+ * of it is in the file. */
+bool heads_write(heads_t *h, uint64_t now_us, uint64_t mono_us);
 
 /* --- how far they reach: of the same thread -------------------------------- */
 
@@ -72,6 +83,8 @@ typedef struct {
     int64_t  n;
     int64_t  records;
     uint8_t  hash[CHAIN_HASH];
+    bool     ended;             /* with that file: */
+    uint8_t  file[CHAIN_HASH];
     bool     signed_right;
 } head_t;
 

@@ -111,7 +111,7 @@ heads_known_new(int dirfd)
         if (line[n - 1] == '\n'
             && heads_parse(sb_str(line, (size_t) n - 1), NULL, &head) == SB_OK)
         {
-            heads_known_set(k, head.dir, head.n);
+            heads_known_set(k, head.dir, head.ended ? 0 : head.n);
         }
     }
 

@@ -284,6 +284,7 @@ history_verify_file(const char *path, const history_value_t *values)
 
         if (dir[0] == '\0') {
             history_dir_named(dir, db);
+            conf.archived = true;
         }
 
         conf.dir = dir;

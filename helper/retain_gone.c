@@ -216,6 +216,8 @@ retain_remove(retain_t *r, retain_file_t *f, store_db_t *db, bool archive,
     db = store_get(r->store, dir, false, &n);
 
     if (db) {
+        /* a file that comes under this name is held to what follows */
+        store_heads_end(r->store, db, archive ? "archive" : "delete");
         db->dirty = false;
         store_drop(r->store, db);
     }

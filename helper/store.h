@@ -111,7 +111,10 @@ void store_set_news(store_t *s, store_news_pt news, void *data);
 /* Where the chains of the files stand is signed there; not owned. */
 void store_set_heads(store_t *s, heads_t *heads);
 /* Are there heads to sign by now?  With `all` whether there are any. */
-bool store_heads_due(const store_t *s, uint64_t now_us, bool all);
+bool store_heads_due(const store_t *s, uint64_t mono_us, bool all);
+/* The chain of a file ends: it is to be archived or deleted at once, as `how`
+ * says.  Signed, too, or with the next that are. */
+void store_heads_end(store_t *s, store_db_t *db, const char *how);
 /* Flushes the files, then signs.  What fails stays for the next time. */
 void store_heads_sign(store_t *s, uint64_t now_us);
 

@@ -210,10 +210,10 @@ store_sync_file(store_t *s, store_db_t *db)
 
 
 bool
-store_heads_due(const store_t *s, uint64_t now_us, bool all)
+store_heads_due(const store_t *s, uint64_t mono_us, bool all)
 {
     return s->heads && (all ? heads_any(s->heads)
-                            : heads_due(s->heads, now_us));
+                            : heads_due(s->heads, mono_us));
 }
 
 
@@ -222,7 +222,26 @@ store_heads_sign(store_t *s, uint64_t now_us)
 {
     /* no crash may undo what a head speaks of */
     if (store_sync(s)) {
-        (void) heads_write(s->heads, now_us);
+        (void) heads_write(s->heads, now_us, sb_mono_us());
+    }
+}
+
+
+void
+store_heads_end(store_t *s, store_db_t *db, const char *how)
+{
+    uint8_t  file[CHAIN_HASH];
+
+    if (s->heads == NULL || db->fresh
+        || chain_file(db->db, &db->chain.stmts, file) != SQLITE_OK)
+    {
+        return;
+    }
+
+    if (heads_end(s->heads, db->dir, db->sandbox, db->instance, &db->chain,
+                  db->next_seq - 1, how, file))
+    {
+        store_heads_sign(s, sb_now_us());
     }
 }
 

@@ -235,6 +235,13 @@ is(tool_status(@verify), 0, 'it verifies there') or diag(tool_out(@verify));
 $t->kill_helper('TERM');
 $t->start_helper;
 is(tool_status(@verify), 0, 'after a restart too');
+
+# upstream lost sight of it only for a while: the sandbox gets another file
+$t->sandbox('s1', learn => 1);
+$t->record(command($t, 's1'));
+ok($t->wait_for(sub { tool_status('verify', 's1') == 0 }, 10),
+   'the same sandbox again: its new file verifies') or diag(tool_out('verify', 's1'));
+is(tool_status(@verify), 0, 'and the archived one, still') or diag(tool_out(@verify));
 $t->stop;
 
 

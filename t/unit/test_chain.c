@@ -8,8 +8,12 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "chain_verify.h"
-#include "purge.h"
+#include "id.h"
+#include "retain_int.h"
 #include "store_place.h"
 
 
@@ -76,21 +80,38 @@ change(sqlite3 *db, const char *sql)
 }
 
 
-/* The fault that is found; "" when there is none, else why it cannot be told. */
+/* The fault that is found; "" when there is none, else why it cannot be told.
+ * The file that is there, or an archived one. */
 static const char *
-verified(const char *dir)
+verified_file(const char *dir, const char *archived)
 {
     char           path[128];
     sqlite3       *db;
     verify_rc_e    rc;
-    verify_conf_t  conf = { .dir = dir, .heads = path, .keys = keys };
+    verify_conf_t  conf = {
+        .dir = dir, .heads = path, .keys = keys, .archived = archived != NULL
+    };
 
     (void) snprintf(path, sizeof(path), "%s/" HEADS_FILE, p.history);
-    db = open_file(dir);
+
+    if (archived) {
+        assert_int_equal(sqlite3_open(archived, &db), SQLITE_OK);
+
+    } else {
+        db = open_file(dir);
+    }
+
     rc = chain_verify(db, &conf, &v);
     (void) sqlite3_close(db);
 
     return rc == VERIFY_OK ? "" : rc == VERIFY_FAULT ? v.fault : v.why;
+}
+
+
+static const char *
+verified(const char *dir)
+{
+    return verified_file(dir, NULL);
 }
 
 #define verifies(dir)      assert_string_equal(verified(dir), "")
@@ -422,6 +443,209 @@ test_foreign_purged(void **state)
 }
 
 
+/* --- heads -------------------------------------------------------------- */
+
+static off_t
+heads_size(void)
+{
+    struct stat  st;
+
+    assert_int_equal(fstatat(dirfd_history, HEADS_FILE, &st, 0), 0);
+
+    return st.st_size;
+}
+
+
+/* A disk that is full in the middle of a line, and a crash there: what comes
+ * behind it is read. */
+static void
+test_half_a_line(void **state)
+{
+    int            fd;
+    off_t          size;
+    struct rlimit  was, now;
+
+    (void) state;
+
+    seen("a");
+    begins(1);
+    sign();
+    size = heads_size();
+    ends(1);
+
+    (void) signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    now = was;
+    now.rlim_cur = (rlim_t) size + 100;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+    assert_false(heads_write(heads, T0, 0));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+    assert_true(heads_any(heads));
+    assert_int_equal(heads_size(), size);
+
+    sign();
+    verifies("a");
+    assert_int_equal(v.unsigned_entries, 0);
+
+    fd = openat(dirfd_history, HEADS_FILE, O_WRONLY|O_APPEND);
+    assert_int_equal(write(fd, "{\"at\":", 6), 6);
+    close(fd);
+    begins(2);
+    sign();
+    verifies("a");
+    assert_int_equal(v.unsigned_entries, 0);
+}
+
+
+/* The clock of the machine is set back: heads are signed all the same. */
+static void
+test_clock_back(void **state)
+{
+    uint64_t  now;
+
+    (void) state;
+
+    now = sb_mono_us();
+    seen("a");
+    begins(1);
+    assert_true(heads_write(heads, sb_now_us() + 3600000000u, now));
+    ends(1);
+    assert_false(heads_due(heads, now));
+    assert_true(heads_due(heads, now + HEADS_US));
+}
+
+
+static void
+clock_at(const char *path, int64_t s)
+{
+    int   n, fd;
+    char  text[32];
+
+    fd = open(path, O_WRONLY|O_CREAT|O_TRUNC, 0600);
+    n = snprintf(text, sizeof(text), "%lld", (long long)
+                 ((int64_t) (T0 / 1000000) + s
+                  - (int64_t) (sb_now_us() / 1000000)));
+    assert_int_equal(write(fd, text, (size_t) n), n);
+    close(fd);
+}
+
+
+/* The sandbox is gone, its file goes to the archive. */
+static void
+archives(const char *clock, int64_t s, char *to, size_t size)
+{
+    DIR            *d;
+    char            path[512];
+    unsigned        n;
+    retain_t       *retain;
+    retain_conf_t   conf;
+    struct dirent  *e;
+    retain_hooks_t  hooks = {
+        .data = p.apply, .busy = apply_busy, .removed = apply_removed
+    };
+
+    tf_begin(&f, SB_F_SEEN, 0, ++p.seq, 0, (uint64_t) s * 1000000);
+    tf_str(&f, SB_T_SANDBOX, "a");
+    tf_str(&f, SB_T_STATE, "gone");
+    put();
+    go();
+    sign();
+
+    retain_defaults(&conf);
+    conf.on_delete = RETAIN_ON_DELETE_ARCHIVE;
+    conf.clock = clock;
+    clock_at(clock, s + 60);
+    retain = retain_new(&conf, p.store, &hooks);
+    assert_non_null(retain);
+    apply_retain(p.apply, retain);
+
+    for (n = 0; retain_work(retain, UINT64_MAX, 1000000); n++) {
+        assert_true(n < 1000);
+    }
+
+    apply_retain(p.apply, NULL);
+    retain_free(retain);
+
+    (void) snprintf(path, sizeof(path), "%s/archive", p.history);
+    d = opendir(path);
+    assert_non_null(d);
+    to[0] = '\0';
+
+    while ((e = readdir(d)) != NULL) {
+        if (retain_archived(e->d_name)) {
+            (void) snprintf(path, sizeof(path), "%s/archive/%s", p.history,
+                            e->d_name);
+
+            if (strcmp(path, to) > 0) {
+                assert_true(strlen(path) < size);
+                (void) strcpy(to, path);
+            }
+        }
+    }
+
+    closedir(d);
+    assert_true(to[0]);
+}
+
+
+/* A sandbox that was gone and is there again has a file of its own, and the one
+ * in the archive stays good. */
+static void
+test_again(void **state)
+{
+    char      clock[96], first[512], second[512];
+    sqlite3  *db;
+
+    (void) state;
+
+    (void) snprintf(clock, sizeof(clock), "%s/clock", p.path);
+    whole(99, "sandbox.list", NULL, "succeeded", 200);
+    seen("a");
+    begins(1);
+    ends(1);
+    begins(2);
+    ends(2);
+    sign();
+    archives(clock, 10, first, sizeof(first));
+    assert_string_equal(verified_file("a", first), "");
+    assert_int_equal(v.unsigned_entries, 0);
+
+    seen("a");
+    begins(3);
+    sign();
+    is("a", "select operation_type from history_events", "command.execute");
+    verifies("a");
+    assert_string_equal(verified_file("a", first), "");
+
+    ends(3);
+    archives(clock, 100, second, sizeof(second));
+    assert_string_not_equal(first, second);
+    assert_string_equal(verified_file("a", first), "");
+    assert_string_equal(verified_file("a", second), "");
+
+    seen("a");
+    begins(4);
+    sign();
+    verifies("a");
+    assert_string_equal(verified_file("a", second), "");
+
+    /* a copy of the one that is there may have any name */
+    (void) snprintf(second, sizeof(second), "%s/a/history.sqlite3", p.history);
+    assert_string_equal(verified_file("a", second), "");
+
+    /* what its own end says holds */
+    assert_int_equal(sqlite3_open(first, &db), SQLITE_OK);
+    change(db, "delete from history_events where event_id like '%2';"
+           "delete from gateway_records where event_id like '%2';"
+           "delete from command_executions where event_id like '%2';"
+           "delete from command_output_chunks where event_id like '%2';"
+           "delete from gateway_chain where n >= (select min(n) from"
+           " gateway_chain where event_id like '%2')");
+    (void) sqlite3_close(db);
+    assert_string_equal(verified_file("a", first), "cut");
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -435,6 +659,9 @@ main(int argc, char **argv)
         chain_case(test_overlap),
         chain_case(test_handed_on),
         chain_case(test_foreign_purged),
+        chain_case(test_half_a_line),
+        chain_case(test_clock_back),
+        chain_case(test_again),
     };
 
     return store_run(argc, argv, tests);
