@@ -535,7 +535,7 @@ static const char  purge_rows[] =
     "select e.seq, e.event_id, e.status, e.occurred_at, e.completed_at,"
     " r.cursor, e.operation_type = 'gateway.purge' and e.seq = (select max(seq)"
     " from history_events where operation_type = 'gateway.purge'),"
-    " (select coalesce(sum(original_size), 0) from command_output_chunks c"
+    " (select coalesce(sum(length(data)), 0) from command_output_chunks c"
     " where c.event_id = e.event_id), r.event_id is null"
     " from history_events e left join gateway_records r on"
     " r.event_id = e.event_id where e.seq > ?1 order by e.seq";
@@ -575,10 +575,8 @@ purge_row(const purge_rule_t *r, sqlite3_stmt *st, sqlite3_stmt *changes,
         return SQLITE_OK;
     }
 
-    if (sqlite3_column_int(st, 6)
-        || (uint64_t) sqlite3_column_int64(st, 5) > r->floor)
-    {
-        /* the newest tombstone; and what the journal may say again */
+    if (sqlite3_column_int(st, 6)) {
+        /* the newest tombstone */
         return SQLITE_OK;
     }
 
@@ -589,6 +587,11 @@ purge_row(const purge_rule_t *r, sqlite3_stmt *st, sqlite3_stmt *changes,
             d->oldest_us = ended;
         }
 
+        return SQLITE_OK;
+    }
+
+    if ((uint64_t) sqlite3_column_int64(st, 5) > r->floor) {
+        d->soon = true;
         return SQLITE_OK;
     }
 

@@ -40,6 +40,8 @@ typedef struct {
     uint64_t     newest_us;     /* when the last deleted one was completed */
     uint64_t     oldest_us;     /* when the first one that stays, and may go
                                    later, was completed; 0: none was seen */
+    bool         soon;          /* one stays only as long as the journal may
+                                   say it again */
 } purge_done_t;
 
 /* When the first record that has ended was completed; 0: there is none. */

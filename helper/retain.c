@@ -91,7 +91,7 @@ retain_now(retain_t *r)
     char      text[32];
     int64_t   ahead;
     ssize_t   n;
-    uint64_t  now;
+    uint64_t  now, mono;
 
     now = sb_now_us();
 
@@ -99,8 +99,10 @@ retain_now(retain_t *r)
         return now;
     }
 
-    if (now >= r->clock_us + RETAIN_CLOCK_US) {
-        r->clock_us = now;
+    mono = sb_mono_us();
+
+    if (mono >= r->clock_us + RETAIN_CLOCK_US) {
+        r->clock_us = mono;
         fd = open(r->conf.clock, O_RDONLY|O_CLOEXEC);
         n = fd == -1 ? -1 : read(fd, text, sizeof(text) - 1);
 
@@ -253,9 +255,9 @@ retain_touch(retain_t *r, const store_db_t *db)
         return;
     }
 
-    now = sb_now_us();
+    now = sb_mono_us();
     f->written_us = now;
-    f->dry = false;
+    f->dry = f->dry && now < f->dry_us;
 
     if (now >= f->look_us) {
         f->look_us = now + RETAIN_TOUCH_US;
@@ -298,13 +300,13 @@ retain_level(retain_t *r, store_db_t *db)
                    : RETAIN_ROOM;
 
     if (db->limits.read_us == 0
-        || sb_now_us() > db->limits.read_us + RETAIN_TOUCH_US)
+        || sb_mono_us() > db->limits.read_us + RETAIN_TOUCH_US)
     {
         if (retain_facts(r, db, &facts) != SQLITE_OK) {
             return all;
         }
 
-        db->limits.read_us = sb_now_us();
+        db->limits.read_us = sb_mono_us();
         db->limits.size = facts.size;
         db->limits.overflow = facts.overflow;
         logical = facts.logical;
@@ -374,7 +376,7 @@ retain_sweep_begin(retain_t *r, bool archive)
 
 
 static void
-retain_sweep_end(retain_t *r, uint64_t now)
+retain_sweep_end(retain_t *r)
 {
     closedir(r->sweep);
     r->sweep = NULL;
@@ -385,7 +387,7 @@ retain_sweep_end(retain_t *r, uint64_t now)
 
     table_each(&r->files, retain_stale, r);
     r->known = true;
-    r->sweep_us = now + RETAIN_SWEEP_US;
+    r->sweep_us = sb_mono_us() + RETAIN_SWEEP_US;
     stats_set(STATS_HISTORY_BYTES, r->total);
     stats_set(STATS_HISTORY_FILES, r->files.count);
 }
@@ -400,9 +402,8 @@ retain_sweep(retain_t *r)
     retain_file_t  *f;
     struct dirent  *e;
 
-    now = retain_now(r);
-
     if (r->sweep == NULL) {
+        now = sb_mono_us();
 
         if (now < r->sweep_us) {
             return false;
@@ -420,7 +421,7 @@ retain_sweep(retain_t *r)
         e = readdir(r->sweep);
 
         if (e == NULL) {
-            retain_sweep_end(r, now);
+            retain_sweep_end(r);
             return r->sweep != NULL;
         }
 
@@ -507,7 +508,7 @@ retain_total(retain_t *r)
     }
 
     memset(&c, 0, sizeof(c));
-    c.now_us = sb_now_us();
+    c.now_us = sb_mono_us();
     table_each(&r->files, retain_choose, &c);
 
     if (c.log) {
@@ -548,7 +549,7 @@ retain_work(retain_t *r, uint64_t floor, uint64_t us)
     retain_file_t  *f;
 
     r->floor = floor;
-    until = sb_now_us() + us;
+    until = sb_mono_us() + us;
 
     for ( ;; ) {
         (void) retain_now(r);
@@ -581,7 +582,7 @@ retain_work(retain_t *r, uint64_t floor, uint64_t us)
             }
         }
 
-        if (sb_now_us() >= until) {
+        if (sb_mono_us() >= until) {
             return more;
         }
     }

@@ -320,10 +320,36 @@ retain_rule(retain_t *r, retain_file_t *f, const retain_facts_t *facts,
 }
 
 
+/*
+ * For how long need nobody ask again what may go?  To ask is to read all of the
+ * file: where records are only too young, until the first of them is not.
+ */
+static uint64_t
+retain_dry(const retain_t *r, const retain_file_t *f, const purge_rule_t *rule)
+{
+    uint64_t  until;
+
+    if (f->soon) {
+        return 0;
+    }
+
+    until = f->stays_us && !rule->is_protected ? f->stays_us + r->conf.keep_us
+                                               : 0;
+
+    if (until <= rule->now_us + RETAIN_DRY_US) {
+        return RETAIN_DRY_US;
+    }
+
+    until -= rule->now_us;
+
+    return until < RETAIN_SWEEP_US ? until : RETAIN_SWEEP_US;
+}
+
+
 /* A run is at its end. */
 static void
 retain_run_end(retain_t *r, retain_file_t *f, const retain_facts_t *facts,
-    const purge_rule_t *rule, const purge_done_t *d)
+    const purge_rule_t *rule)
 {
     uint64_t  step;
 
@@ -333,9 +359,9 @@ retain_run_end(retain_t *r, retain_file_t *f, const retain_facts_t *facts,
     if (rule->before_us) {
         /* not for every record that becomes too old */
         step = facts->ttl_us / 168;
-        f->oldest_us = d->oldest_us;
-        f->ttl_us = (d->oldest_us ? d->oldest_us + facts->ttl_us
-                                  : rule->now_us) + step;
+        f->oldest_us = f->stays_us;
+        f->ttl_us = (f->stays_us ? f->stays_us + facts->ttl_us
+                                 : rule->now_us) + step;
 
         if (f->ttl_us < rule->now_us + step) {
             f->ttl_us = rule->now_us + step;
@@ -343,10 +369,9 @@ retain_run_end(retain_t *r, retain_file_t *f, const retain_facts_t *facts,
 
     } else {
         f->dry = true;
+        f->dry_us = sb_mono_us() + retain_dry(r, f, rule);
         f->squeeze = 0;
     }
-
-    (void) r;
 }
 
 
@@ -391,7 +416,7 @@ retain_purge(retain_t *r, retain_file_t *f, store_db_t *db,
         log_minutely(LOG_ERROR, "cannot purge the history of %s: %s; tried "
                      "again later", f->dir, sqlite3_errstr(rc));
         f->busy = false;
-        f->look_us = sb_now_us() + RETAIN_TOUCH_US;
+        f->look_us = sb_mono_us() + RETAIN_TOUCH_US;
         return false;
     }
 
@@ -408,14 +433,25 @@ retain_purge(retain_t *r, retain_file_t *f, store_db_t *db,
         }
     }
 
+    if (f->after == 0) {
+        f->stays_us = 0;
+        f->soon = false;
+    }
+
+    f->soon = f->soon || d.soon;
+
     f->after = d.last;
+
+    if (d.oldest_us && (f->stays_us == 0 || d.oldest_us < f->stays_us)) {
+        f->stays_us = d.oldest_us;
+    }
 
     if (d.newest_us > f->oldest_us) {
         f->oldest_us = d.newest_us;
     }
 
     if (!d.more && moved < PURGE_MOVED) {
-        retain_run_end(r, f, facts, rule, &d);
+        retain_run_end(r, f, facts, rule);
     }
 
     return true;
@@ -470,7 +506,7 @@ retain_vacuum(retain_t *r, retain_file_t *f, store_db_t *db,
     char      sql[64];
     uint64_t  now;
 
-    now = sb_now_us();
+    now = sb_mono_us();
 
     if (!facts->vacuums || facts->unused == 0) {
         return false;
@@ -519,7 +555,7 @@ retain_gap(retain_t *r, retain_file_t *f, store_db_t *db,
     now = retain_now(r);
 
     if (facts->unkept == 0
-        || (f->gap_us && now < f->gap_us + RETAIN_GAP_US
+        || (f->gap_us && now >= f->gap_us && now < f->gap_us + RETAIN_GAP_US
             && retain_level(r, db) == RETAIN_NO_RECORDS))
     {
         return;

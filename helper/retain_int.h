@@ -13,6 +13,8 @@
 #define RETAIN_SWEEP_US   60000000u     /* every file is looked at that often */
 #define RETAIN_TOUCH_US   1000000u      /* one that is written, so often */
 #define RETAIN_IDLE_US    30000000u     /* one that is not gives space back */
+#define RETAIN_DRY_US     1000000u      /* where nothing can go is not asked for
+                                           so long */
 #define RETAIN_BUSY_MS    250           /* as the store has it */
 #define RETAIN_GONE_US    10000000u     /* what comes behind a delete has come */
 #define RETAIN_GAP_US     3600000000u   /* gaps of a full file are told, once in */
@@ -23,6 +25,8 @@
 
 typedef struct retain_file_s  retain_file_t;
 
+/* Times are those of a clock that nobody sets (sb_mono_us), but for those that
+ * are held against records: oldest_us, ttl_us, gap_us, stays_us. */
 struct retain_file_s {
     table_node_t    node;
     char            dir[RETAIN_NAME_LEN];
@@ -31,6 +35,10 @@ struct retain_file_s {
     bool            archive;        /* a file in the archive: dir is its name */
     bool            held;
     bool            dry;            /* nothing can be deleted to make room */
+    bool            soon;           /* of the run: purge_done_t.soon */
+    uint64_t        dry_us;         /* ... before that, whatever is written */
+    uint64_t        stays_us;       /* of the run: when the first that stays, and
+                                       may go later, was completed; 0: none */
     bool            full;           /* was told so */
     bool            busy;           /* a run is not at its end */
     bool            broken;         /* what was to go cannot be deleted, ever */
@@ -82,7 +90,7 @@ struct retain_s {
     unsigned         sweeps;
     uint64_t         sweep_us;      /* next one not before */
     int64_t          ahead_us;      /* clock of tests */
-    uint64_t         clock_us;      /* read then, by the real clock */
+    uint64_t         clock_us;      /* read then, by sb_mono_us() */
     retain_file_t   *urgent;
 };
 

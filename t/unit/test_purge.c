@@ -10,6 +10,7 @@
 
 #include "id.h"
 #include "purge.h"
+#include "retain_int.h"
 #include "stats.h"
 #include "store_place.h"
 
@@ -322,6 +323,50 @@ test_protected(void **state)
     at(31 * DAY);
     work();
     is("a", "select count(*) < 6 from history_events where operation_type ="
+       " 'command.execute'", "1");
+}
+
+
+/* Where nothing may be deleted yet, that is not asked anew with each commit:
+ * the whole file is read for it. */
+static void
+test_dry(void **state)
+{
+    unsigned        i;
+    retain_file_t  *file;
+
+    (void) state;
+
+    conf.size = 1024 * 1024;
+    conf.keep_us = 600u * 1000000u;
+    apply_retain(p.apply, NULL);
+    seen("a");
+
+    for (i = 0; i < 6; i++) {
+        command(1 + i, "a", 160000, 300 + i);
+    }
+
+    go();
+    at(400);
+    work();
+    file = retain_file(retain, "a", false);
+    assert_true(file->dry);
+
+    command(20, "a", 10, 400);
+    go();
+    assert_true(file->dry);
+    is("a", "select count(*) from history_events", "7");
+
+    /* the first is old enough in 500 s, so it is asked in a minute */
+    assert_true(file->dry_us > sb_mono_us() + RETAIN_SWEEP_US / 2);
+    file->dry_us = 0;
+    at(1000);
+    command(21, "a", 10, 1000);
+    go();
+    assert_false(file->dry);
+
+    work();
+    is("a", "select count(*) < 7 from history_events where operation_type ="
        " 'command.execute'", "1");
 }
 
@@ -974,6 +1019,7 @@ main(int argc, char **argv)
         limits_case(test_open),
         limits_case(test_size_C117),
         limits_case(test_protected),
+        limits_case(test_dry),
         limits_case(test_hold),
         limits_case(test_total),
         limits_case(test_total_alone),
