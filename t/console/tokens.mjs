@@ -1,4 +1,4 @@
-import { facts, is, looks, ok, open, run, sees, settled, shot, token, until, url, WIDTHS } from './lib/browser.mjs';
+import { becomes, facts, is, looks, ok, open, run, sees, settled, shot, token, url, WIDTHS } from './lib/browser.mjs';
 
 const tokens = `${facts.origin}/console/api/v1/tokens`;
 const row = (page, id) => page.locator(`[data-token="${id}"]`);
@@ -84,8 +84,7 @@ await run({
     const finds = async (q, wanted, name) => {
       await field.fill(q);
       await page.waitForURL((u) => (u.searchParams.get('q') ?? '') === q);
-      await until(async () => (await shown()).length === 1, name).catch(() => null);
-      is(await shown(), [wanted], name);
+      await becomes(shown, [wanted], name);
     };
 
     await page.goto(`${url}tokens`);
