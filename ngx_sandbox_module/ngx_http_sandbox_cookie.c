@@ -80,7 +80,7 @@ ngx_http_sandbox_cookie_ours(ngx_str_t *name)
 ngx_int_t
 ngx_http_sandbox_cookie_strip(ngx_http_request_t *r)
 {
-    u_char           *p, *last;
+    u_char           *p, *last, *end;
     ngx_str_t         rest, pair, name, value;
     ngx_uint_t        i, ours;
     ngx_list_part_t  *part;
@@ -114,19 +114,23 @@ ngx_http_sandbox_cookie_strip(ngx_http_request_t *r)
 
         last = p;
         rest = h[i].value;
+        end = rest.data;
 
         while (ngx_http_sandbox_cookie_next(&rest, &pair, &name, &value)) {
 
-            if (ngx_http_sandbox_cookie_ours(&name)) {
-                continue;
+            if (!ngx_http_sandbox_cookie_ours(&name)) {
+
+                /* with what stood before it: no byte is copied twice, and so
+                 * the whole fits whatever the client puts between pairs */
+
+                if (last != p) {
+                    last = ngx_cpymem(last, end, pair.data - end);
+                }
+
+                last = ngx_cpymem(last, pair.data, pair.len);
             }
 
-            if (last != p) {
-                *last++ = ';';
-                *last++ = ' ';
-            }
-
-            last = ngx_cpymem(last, pair.data, pair.len);
+            end = pair.data + pair.len;
         }
 
         h[i].value.data = p;
@@ -153,7 +157,11 @@ ngx_http_sandbox_cookie_foreign(ngx_str_t *set_cookie)
     while (ngx_http_sandbox_cookie_next(&rest, &pair, &name, &value)) {
 
         if (first) {
-            if (ngx_http_sandbox_cookie_ours(&name)) {
+
+            /* without a name a browser keeps the value and sends it alone, so
+             * that "=name=value" comes back as a cookie of that name */
+
+            if (name.len == 0 || ngx_http_sandbox_cookie_ours(&name)) {
                 return 1;
             }
 

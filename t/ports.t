@@ -115,6 +115,22 @@ is($e->{wire}{port}, 8080, 'with its port');
 is($e->{actor_id}, 'tester', 'as the actor of the ticket, whatever a page says');
 is($e->{actor_type}, 'user', 'and its kind');
 
+# cookies of the page go up byte for byte, however many and short
+
+my $ours = $p->cookie;
+my $short = 'a;' x 3000;
+for my $case ([ "$ours;$short" => $short =~ s/;\z//r ],
+              [ "b;$ours;c;\t d ; sandbox_port;e" => "b;c;\t d;e" ],
+              [ "; b=1;;$ours; ;c" => 'b=1; ;c' ])
+{
+    $up->mark;
+    is($p->get('/', cookie => $case->[0])->status, 200, 'ours is found among many');
+    my ($cookies) = (($up->requests)[0] // { head => '' })->{head}
+        =~ /^Cookie: (.*)\r$/m;
+    ok(($cookies // '') eq $case->[1], 'only ours is taken out of them')
+        or diag(substr $cookies // 'none', 0, 80);
+}
+
 my $q = SandboxPorts->open($t, $listener, 's1', 9090, token => 'plain',
                            headers => [ 'X-Actor-Id: nobody' ]);
 is($t->record($q->get('/'))->{actor_id}, 'plain-agent',
@@ -157,6 +173,17 @@ is($r->header('Location'), 'http://' . $p->host . '//evil.example/x',
 
 $r = $p->get('/?sandbox%5fticket=' . 'sbx_port_' . ('A' x 43), cookie => undef);
 is($r->status, 401, 'a name in escapes is read, too');
+
+# all of many are gone from wherever nginx keeps the target
+
+my @many = map { $t->secret('sbx_port_' . substr(SandboxTest::random_text(32) . 'x' x 43, 0, 43)) }
+    1 .. 40;
+$r = $p->get('/?a=1&' . join('&', map { "sandbox_ticket=$_" } @many) . '&b=2&sandbox_ticket');
+is($r->status, 303, 'many of them are read as the first');
+is($r->header('Location'), 'http://' . $p->host . '/?a=1&b=2', 'and all leave the address');
+my $log = SandboxTest::read_file($t->dir . '/logs/access.log');
+like($log, qr{GET /\?a=1&(?:sandbox_ticket=\*+&){40}b=2&sandbox_ticket HTTP/1\.1"},
+     'in the log they are stars');
 
 # cookies: of another port, forged, cut
 
@@ -303,7 +330,8 @@ is($h->get('/', host => "$plain:81", headers => [ "Origin: http://$plain" ])
 $up->script('GET /v1/sandboxes/s1/proxy/8080/set', [ send => join "\r\n",
     'HTTP/1.1 200 OK', 'Content-Length: 0', 'Set-Cookie: mine=1; Path=/',
     'Set-Cookie: sandbox_port=x', 'Set-Cookie: __Host-sandbox_port=x; Secure',
-    'Set-Cookie: SANDBOX_SESSION_8080=x', 'Set-Cookie: wide=1; Domain=localhost',
+    'Set-Cookie: SANDBOX_SESSION_8080=x', 'Set-Cookie: =sandbox_session_8080=x; Path=/',
+    'Set-Cookie:  = sandbox_port=x', 'Set-Cookie: wide=1; Domain=localhost',
     'Set-Cookie: wide2=1; path=/; DOMAIN = .localhost',
     'Set-Cookie: text=domain=x', 'Service-Worker-Allowed: /',
     'Content-Security-Policy: default-src *', 'X-Content-Type-Options: nosniff',
