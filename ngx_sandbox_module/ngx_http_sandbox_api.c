@@ -249,17 +249,6 @@ ngx_http_sandbox_api_cleanup(void *data)
 
     ngx_http_sandbox_ask_cancel(&a->ask);
     ngx_http_sandbox_api_unqueue(a);
-
-    if (a->ask.stream) {
-
-        if (a->fill) {
-            ngx_free(a->fill);
-        }
-
-        if (a->flight) {
-            ngx_free(a->flight);
-        }
-    }
 }
 
 

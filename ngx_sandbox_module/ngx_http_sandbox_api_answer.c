@@ -31,6 +31,7 @@ static ngx_int_t ngx_http_sandbox_api_header(ngx_http_sandbox_api_t *a,
 static ngx_int_t ngx_http_sandbox_api_file(ngx_http_request_t *r,
     u_char *type, size_t len);
 static ngx_int_t ngx_http_sandbox_api_plain(ngx_http_request_t *r);
+static void ngx_http_sandbox_api_free(void *data);
 static ngx_int_t ngx_http_sandbox_api_keep_stream(ngx_http_sandbox_api_t *a,
     u_char *data, size_t len);
 static void ngx_http_sandbox_api_end(ngx_http_sandbox_api_t *a);
@@ -371,6 +372,24 @@ ngx_http_sandbox_api_plain(ngx_http_request_t *r)
 }
 
 
+/* With the pool and no sooner: over HTTP/2 a frame that is half written points
+ * into it after the request was terminated. */
+
+static void
+ngx_http_sandbox_api_free(void *data)
+{
+    ngx_http_sandbox_api_t  *a = data;
+
+    if (a->fill) {
+        ngx_free(a->fill);
+    }
+
+    if (a->flight) {
+        ngx_free(a->flight);
+    }
+}
+
+
 /*
  * A stream is silent most of the time, and there are many: it has memory only
  * for what has come and is not sent.
@@ -382,10 +401,20 @@ ngx_http_sandbox_api_keep_stream(ngx_http_sandbox_api_t *a, u_char *data,
 {
     u_char              *p;
     ngx_http_request_t  *r;
+    ngx_pool_cleanup_t  *cln;
 
     r = a->request;
 
     if (a->buf == NULL) {
+        cln = ngx_pool_cleanup_add(r->pool, 0);
+
+        if (cln == NULL) {
+            return NGX_ERROR;
+        }
+
+        cln->handler = ngx_http_sandbox_api_free;
+        cln->data = a;
+
         a->buf = ngx_calloc_buf(r->pool);
 
         if (a->buf == NULL) {
