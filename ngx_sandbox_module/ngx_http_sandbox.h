@@ -627,6 +627,11 @@ ngx_uint_t ngx_http_sandbox_helper_active(void);
 void ngx_http_sandbox_helper_hold(void);
 /* Is the helper known to be away for longer than timeout ms? */
 ngx_uint_t ngx_http_sandbox_helper_away(ngx_msec_t timeout);
+/* A frame in the queue, and what it says. */
+typedef void (*ngx_http_sandbox_queued_pt)(u_char *frame, sb_frame_t *f);
+/* Goes through the frames that are not acknowledged, in their order; the handler
+ * may change type and flags of one. */
+void ngx_http_sandbox_helper_each(ngx_http_sandbox_queued_pt handler);
 /* Is a frame in the journal already? */
 ngx_uint_t ngx_http_sandbox_helper_acked(uint64_t seq);
 /* Waits for the ACK of ctx->wait_seq; resumed by ngx_http_sandbox_resume(). */
@@ -678,6 +683,10 @@ void ngx_http_sandbox_endpoint_expires(ngx_http_sandbox_main_conf_t *mcf,
     sb_str_t sandbox, uint64_t expires_us);
 
 /* ngx_http_sandbox_rewrite.c: the endpoints answer, the one body we change */
+/* Why the answer to this request could not be rewritten where it has to be; NULL
+ * when it can, or need not. */
+const char *ngx_http_sandbox_rewrite_fault(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx);
 /* Header filter: NGX_OK when the answer is held from now on (do not pass the
  * header on), NGX_DECLINED when it passes unchanged. */
 ngx_int_t ngx_http_sandbox_rewrite_header(ngx_http_request_t *r,

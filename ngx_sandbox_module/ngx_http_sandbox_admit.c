@@ -275,6 +275,14 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     why = ngx_http_sandbox_handshake_fault(r, ctx);
 
+    if (why == NULL) {
+        why = ngx_http_sandbox_hop_fault(r);
+    }
+
+    if (why == NULL) {
+        why = ngx_http_sandbox_rewrite_fault(r, ctx);
+    }
+
     if (why) {
         return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
                                        "GATEWAY_AMBIGUOUS_REQUEST", why, NULL);

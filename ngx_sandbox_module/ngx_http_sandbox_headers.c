@@ -387,6 +387,38 @@ ngx_http_sandbox_set_route(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 }
 
 
+/* Each name is looked for among all headers: a client sends one or two. */
+
+const char *
+ngx_http_sandbox_hop_fault(ngx_http_request_t *r)
+{
+    ngx_str_t         rest, name;
+    ngx_uint_t        i, n;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    n = 0;
+
+    ngx_http_sandbox_each_header(r, part, h, i) {
+
+        if (!ngx_http_sandbox_header_is(&h[i], "connection")) {
+            continue;
+        }
+
+        rest = h[i].value;
+
+        while (ngx_http_sandbox_hop_next(&rest, &name)) {
+
+            if (++n > NGX_HTTP_SANDBOX_HOP_NAMES) {
+                return "Connection names more than 32 headers.";
+            }
+        }
+    }
+
+    return NULL;
+}
+
+
 /*
  * Headers named in Connection are for this hop only (C003).  What the gateway
  * or the framing needs cannot be taken away by naming it.

@@ -87,6 +87,12 @@ ngx_uint_t ngx_http_sandbox_header(ngx_table_elt_t *h, ngx_uint_t *twin);
  */
 void ngx_http_sandbox_kill(ngx_table_elt_t *h);
 
+/* names that Connection may hold; the sentence of the refusal says 32 */
+#define NGX_HTTP_SANDBOX_HOP_NAMES  32
+
+/* Why the headers that Connection names are not looked for; NULL: they are. */
+const char *ngx_http_sandbox_hop_fault(ngx_http_request_t *r);
+
 /* Is there a credential of the gateway's or of upstream's in a value? */
 ngx_uint_t ngx_http_sandbox_ours(ngx_http_sandbox_loc_conf_t *lcf,
     ngx_str_t *value);

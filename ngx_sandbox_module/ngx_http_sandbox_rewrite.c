@@ -13,6 +13,8 @@
 #include "ngx_http_sandbox_metrics.h"
 
 
+static ngx_uint_t ngx_http_sandbox_rewrite_changes(
+    ngx_http_sandbox_loc_conf_t *lcf, ngx_http_sandbox_ctx_t *ctx);
 static ngx_int_t ngx_http_sandbox_rewrite_query(ngx_http_sandbox_ctx_t *ctx,
     ngx_uint_t *teaches);
 static ngx_uint_t ngx_http_sandbox_rewrite_json(ngx_http_request_t *r);
@@ -61,9 +63,7 @@ ngx_http_sandbox_rewrite_header(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    changes = lcf->endpoints == NGX_HTTP_SANDBOX_ENDPOINTS_ALL
-              || ctx->route.port == SB_PORT_EXECD
-              || ctx->route.port == SB_PORT_EGRESS;
+    changes = ngx_http_sandbox_rewrite_changes(lcf, ctx);
 
     len = r->headers_out.content_length_n;
 
@@ -104,6 +104,40 @@ ngx_http_sandbox_rewrite_header(ngx_http_request_t *r,
     r->filter_need_in_memory = 1;
 
     return NGX_OK;
+}
+
+
+const char *
+ngx_http_sandbox_rewrite_fault(ngx_http_request_t *r,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_http_sandbox_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    if (sb_op_index(ctx->op) != SB_OP_ENDPOINT_GET
+        || !ngx_http_sandbox_rewrite_changes(lcf, ctx)
+        || lcf->public.len
+        || (r->headers_in.host && r->headers_in.host->value.len))
+    {
+        return NULL;
+    }
+
+    /* unchanged, the answer would be a way past us */
+
+    return "The answer would name an address of this gateway, which neither a "
+           "Host in the request nor sandbox_public tells.";
+}
+
+
+static ngx_uint_t
+ngx_http_sandbox_rewrite_changes(ngx_http_sandbox_loc_conf_t *lcf,
+    ngx_http_sandbox_ctx_t *ctx)
+{
+    return lcf->endpoints == NGX_HTTP_SANDBOX_ENDPOINTS_ALL
+           || (lcf->endpoints != NGX_HTTP_SANDBOX_ENDPOINTS_OFF
+               && (ctx->route.port == SB_PORT_EXECD
+                   || ctx->route.port == SB_PORT_EGRESS));
 }
 
 

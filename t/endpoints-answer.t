@@ -117,6 +117,23 @@ for my $cut ('', '{"endpoint":"127.0') {
     is($r->content, $cut, 'who gets what came');
 }
 
+# Without a Host the gateway has no name to put there: upstream's own address
+# would be a way past it.
+
+script(FakeUpstream::answer(200, '{"endpoint":"exec.example:1"}',
+                            'Content-Type: application/json'));
+$up->mark;
+for my $token ('admin', 'plain') {
+    $r = $t->get($target, version => '1.0', plain => 1, token => $token);
+    is($r->status, 400, 'HTTP/1.0 without Host');
+    is($r->json->{code}, 'GATEWAY_AMBIGUOUS_REQUEST', 'is refused');
+    like($r->json->{message}, qr/Host.*sandbox_public/, 'and told why');
+    unlike($r->content, qr/exec\.example/, 'without the address');
+}
+is(scalar $up->requests(qr/endpoints/), 0, 'nor was upstream asked');
+is($t->get($target, version => '1.0')->json->{endpoint}, $mine,
+   'with one it is rewritten');
+
 # The client leaves while it is held.
 
 script([ send => head('Content-Length: 60') . '{"endpoint"' ], [ 'hang' ]);

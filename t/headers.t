@@ -162,6 +162,22 @@ is($t->record($r)->{actor_id}, 'agent-1',
    'the actor cannot be taken away by naming it in Connection');
 $up->clear;
 
+# each of its names costs a walk through all headers: they have an end
+
+my @names = map { "X-$_" } 1 .. 33;
+$up->mark;
+is($t->get("$execd/metrics", headers => [ 'Connection: ' . join(', ', @names[0 .. 31]) ])->status,
+   200, 'Connection may name 32');
+for my $lines ([ join ',', @names ], [ join(' ,', @names[0 .. 16]), join ",\t", @names[17 .. 32] ]) {
+    for my $target ("$execd/metrics", '/health') {
+        $r = $t->get($target, headers => [ map { "Connection: $_" } @$lines ],
+                     $target eq '/health' ? (token => undef) : ());
+        is($r->status, 400, "$target: and no more, in " . @$lines . ' headers');
+        is($r->json->{message}, 'Connection names more than 32 headers.', 'as the answer says');
+    }
+}
+is(scalar $up->requests, 1, 'none of them went up');
+
 # Encoded bodies pass untouched (C004), upstream errors too (C005).
 
 my $gzip = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xcbH\xcd\xc9\xc9\x07\x00"
