@@ -404,8 +404,11 @@ ngx_http_sandbox_request_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
             lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
-            next = lcf->policy ? ngx_http_sandbox_policy_early(r, ctx, lcf)
-                               : NGX_OK;
+            /* what was judged already is read for its locks alone, and its
+             * verdict stands */
+
+            next = lcf->policy && !ctx->policed
+                   ? ngx_http_sandbox_policy_early(r, ctx, lcf) : NGX_OK;
             if (next != NGX_OK) {
                 return next;
             }

@@ -332,6 +332,30 @@ for my $name (qw(allowed denied observed unread)) {
 }
 
 
+# --- an upload that is judged without its body, and then read for its locks --------
+
+{
+    my $l = SandboxTest->new(location => "sandbox_policy policy;\nsandbox_locks on;",
+        http => "log_format v '\$sandbox_operation \$sandbox_verdict \$sandbox_rule';");
+    $l->{server} = "access_log $l->{dir}/logs/verdict.access.log v;";
+    SandboxTest::write_file("$l->{dir}/conf/policy",
+                            "observe writes { operation file.write; }\ndefault allow;\n");
+    $l->start;
+    $l->sandbox('s1');
+
+    $r = $l->post("$execd/files/upload", headers => [ $type ],
+                  body => SandboxTest::upload_body('/workspace/a', 'x' x 10));
+    is($r->status, 200, 'an upload under lock passes');
+    $e = $l->record($r, sandbox => 's1');
+    is($e->{result}{verdict}, 'observe', 'its verdict is on record');
+    is($e->{result}{verdict_rule}, 'writes', 'with the rule');
+    ok($l->wait_for(sub {
+        $l->log_text('verdict.access.log') =~ /^file\.write observe writes$/m
+    }), 'and in the variables');
+    $l->stop;
+}
+
+
 # --- reload ------------------------------------------------------------------------------
 
 SandboxTest::write_file("$t->{dir}/conf/policy", "deny x { path; }\n");
