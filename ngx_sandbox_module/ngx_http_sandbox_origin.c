@@ -245,8 +245,12 @@ ngx_http_sandbox_session_enter(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
+    /* another server of the host may have set one of the same name beside it,
+     * but no end of them */
+
     for (n = 0;
-         ngx_http_sandbox_cookie_find(r, (char *) name, n, &value) == NGX_OK;
+         n < NGX_HTTP_SANDBOX_COOKIES
+         && ngx_http_sandbox_cookie_find(r, (char *) name, n, &value) == NGX_OK;
          n++)
     {
         if (ngx_http_sandbox_session_find(mcf, lcf->tokens, &value,

@@ -19,8 +19,10 @@
 
 static ngx_int_t ngx_http_sandbox_port_ticket(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
-static void ngx_http_sandbox_port_scrub(ngx_str_t *text, sb_str_t pair,
-    size_t value);
+static ngx_uint_t ngx_http_sandbox_port_is_ticket(u_char *name, u_char *last);
+static void ngx_http_sandbox_port_scrub(u_char *p, u_char *last);
+static void ngx_http_sandbox_port_scrub_query(ngx_str_t *text,
+    ngx_uint_t version);
 static ngx_int_t ngx_http_sandbox_port_route(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, sb_endpoint_token_t *e);
 static ngx_uint_t ngx_http_sandbox_port_named(ngx_http_request_t *r,
@@ -81,7 +83,7 @@ ngx_http_sandbox_port_enter(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     /* another host of the domain may have set one of the same name beside it */
 
     for (n = 0;
-         n < 8
+         n < NGX_HTTP_SANDBOX_COOKIES
          && ngx_http_sandbox_cookie_find(r,
                                          ngx_http_sandbox_port_cookie_name(mcf),
                                          n, &value)
@@ -111,9 +113,6 @@ static ngx_int_t
 ngx_http_sandbox_port_ticket(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
 {
     u_char      *p, *last, *mark, *start, *end, *eq;
-    char         buf[64];
-    size_t       n;
-    sb_str_t     name, pair;
     ngx_uint_t   kept;
 
     mark = ngx_strlchr(r->unparsed_uri.data,
@@ -140,70 +139,98 @@ ngx_http_sandbox_port_ticket(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
         end = end ? end : mark;
         eq = ngx_strlchr(start, end, '=');
 
-        pair = sb_str(start, end - start);
-        name = sb_str(start, (eq ? eq : end) - start);
-
-        if (name.len > sizeof(buf)
-            || sb_query_decode(buf, &n, name) != SB_OK
-            || !sb_eq(sb_str(buf, n), sb_lit(NGX_HTTP_SANDBOX_TICKET_ARG)))
-        {
+        if (!ngx_http_sandbox_port_is_ticket(start, eq ? eq : end)) {
             *last++ = kept++ ? '&' : '?';
             last = ngx_cpymem(last, start, end - start);
             continue;
         }
 
-        n = eq ? (size_t) (eq + 1 - start) : pair.len;
-
         if (ctx->ticket.data == NULL) {
-            ctx->ticket.data = ngx_pnalloc(r->pool, pair.len + 1);
+            ctx->ticket.data = ngx_pnalloc(r->pool, end - start + 1);
             if (ctx->ticket.data == NULL) {
                 return NGX_ERROR;
             }
 
-            ctx->ticket.len = pair.len - n;
-            ngx_memcpy(ctx->ticket.data, start + n, ctx->ticket.len);
-        }
-
-        if (n < pair.len) {
-
-            /* wherever nginx keeps the target, for logs and variables */
-
-            ngx_http_sandbox_port_scrub(&r->request_line, pair, n);
-            ngx_http_sandbox_port_scrub(&r->args, pair, n);
-            ngx_http_sandbox_port_scrub(&r->unparsed_uri, pair, n);
+            eq = eq ? eq + 1 : end;
+            ctx->ticket.len = end - eq;
+            ngx_memcpy(ctx->ticket.data, eq, ctx->ticket.len);
         }
     }
 
-    if (ctx->ticket.data) {
-        ctx->target.data = p;
-        ctx->target.len = last - p;
+    if (ctx->ticket.data == NULL) {
+        return NGX_OK;
     }
+
+    ctx->target.data = p;
+    ctx->target.len = last - p;
+
+    /* wherever nginx keeps the target, for logs and variables; each is gone
+     * through once, however many there are */
+
+    ngx_http_sandbox_port_scrub_query(&r->request_line, 1);
+    ngx_http_sandbox_port_scrub_query(&r->unparsed_uri, 0);
+    ngx_http_sandbox_port_scrub(r->args.data, r->args.data + r->args.len);
 
     return NGX_OK;
 }
 
 
-/* The pair itself lies in one of the texts, which makes it the last one. */
+static ngx_uint_t
+ngx_http_sandbox_port_is_ticket(u_char *name, u_char *last)
+{
+    char    buf[64];
+    size_t  n;
+
+    return (size_t) (last - name) <= sizeof(buf)
+           && sb_query_decode(buf, &n, sb_str(name, last - name)) == SB_OK
+           && sb_eq(sb_str(buf, n), sb_lit(NGX_HTTP_SANDBOX_TICKET_ARG));
+}
+
+
+/* Tickets in a query are overwritten where they stand. */
 
 static void
-ngx_http_sandbox_port_scrub(ngx_str_t *text, sb_str_t pair, size_t value)
+ngx_http_sandbox_port_scrub(u_char *p, u_char *last)
 {
-    u_char  *p, *last;
+    u_char  *end, *eq;
 
-    p = text->data;
-    last = p + text->len;
+    for ( /* void */ ; p < last; p = end + 1) {
 
-    for ( /* void */ ; (size_t) (last - p) >= pair.len && p < last; p++) {
+        end = ngx_strlchr(p, last, '&');
+        end = end ? end : last;
+        eq = ngx_strlchr(p, end, '=');
 
-        if (ngx_memcmp(p, pair.data, value) == 0
-            && (p == (u_char *) pair.data
-                || ngx_memcmp(p + value, pair.data + value, pair.len - value)
-                   == 0))
-        {
-            ngx_memset(p + value, '*', pair.len - value);
-            p += pair.len - 1;
+        if (eq && ngx_http_sandbox_port_is_ticket(p, eq)) {
+            ngx_memset(eq + 1, '*', end - eq - 1);
         }
     }
+}
+
+
+/* The same in what is behind the first "?" of a text, that may end in the version
+ * of a request line. */
+
+static void
+ngx_http_sandbox_port_scrub_query(ngx_str_t *text, ngx_uint_t version)
+{
+    u_char  *p, *last, *blank;
+
+    last = text->data + text->len;
+    p = ngx_strlchr(text->data, last, '?');
+
+    if (p == NULL) {
+        return;
+    }
+
+    for (blank = last; version && blank > p; blank--) {
+
+        if (blank[-1] == ' ') {
+            last = blank - 1;
+            break;
+        }
+    }
+
+    ngx_http_sandbox_port_scrub(p + 1, last);
 }
 
 
@@ -541,6 +568,14 @@ ngx_http_sandbox_port_redirect(ngx_http_request_t *r,
     ngx_http_sandbox_main_conf_t  *mcf;
 
     mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);
+
+    if (r->headers_in.host == NULL) {
+        /* HTTP/3 may name the server by ":authority" alone */
+        return ngx_http_sandbox_refuse(r, ctx, NGX_HTTP_BAD_REQUEST,
+                                       "GATEWAY_AMBIGUOUS_REQUEST",
+                                       "A ticket is used with a Host in the "
+                                       "request.", NULL);
+    }
 
     if (ctx->mode != NGX_HTTP_SANDBOX_OFF
         && ngx_http_sandbox_record_begin(r, ctx) != NGX_OK)

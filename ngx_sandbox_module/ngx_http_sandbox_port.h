@@ -27,6 +27,8 @@
 
 #define NGX_HTTP_SANDBOX_PORT_COOKIE      "sandbox_port"
 #define NGX_HTTP_SANDBOX_SESSION_COOKIE   "sandbox_session"
+/* so many of one name are looked at */
+#define NGX_HTTP_SANDBOX_COOKIES          8
 
 
 struct ngx_http_sandbox_port_listen_s {

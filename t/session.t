@@ -65,6 +65,10 @@ like($r->header('Set-Cookie'),
 is_deeply(ask(GET => "$API/session", $cookie)->json->{actor},
           { type => 'console', id => 'plain-agent' }, 'signed in');
 is(ask(GET => "$API/overview", $cookie)->status, 200, 'it reads');
+is(ask(GET => "$API/overview", join "; $name=", ('x') x 7, $cookie)->status, 200,
+   'beside others of its name');
+is(ask(GET => "$API/overview", join "; $name=", ('x') x 8, $cookie)->status, 401,
+   'but no end of them is looked at');
 
 for my $case ([ '{}' => 400 ], [ '{"token":""}' => 400 ], [ 'x' => 400 ],
               [ '{"token":"a","code":"b"}' => 400 ],
