@@ -409,6 +409,13 @@ ngx_http_sandbox_helper_away(ngx_msec_t timeout)
 }
 
 
+void
+ngx_http_sandbox_helper_each(ngx_http_sandbox_queued_pt handler)
+{
+    ngx_http_sandbox_queue_each(&helper.queue, handler);
+}
+
+
 ngx_uint_t
 ngx_http_sandbox_helper_acked(uint64_t seq)
 {
@@ -561,8 +568,10 @@ ngx_http_sandbox_helper_exit(ngx_cycle_t *cycle)
     l->stopped = 1;
     helper.bulk.stopped = 1;
 
-    /* after a fast shutdown: who still waits is not sent upstream any more */
+    /* after a fast shutdown: who still waits, for the record or for a lock, is
+     * not sent upstream any more */
     ngx_queue_init(&helper.waiters);
+    ngx_http_sandbox_lock_init(cycle->log);
 
     if (l->ready) {
         ngx_http_sandbox_gap_send();

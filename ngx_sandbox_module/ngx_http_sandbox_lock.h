@@ -23,6 +23,7 @@ struct ngx_http_sandbox_lock_s {
     ngx_http_sandbox_ctx_t   *ctx;
     u_char                   *frame;        /* KEYS, to be told again */
     size_t                    len;
+    uint64_t                  seq;          /* with which it was told last */
     ngx_msec_t                deadline;
     ngx_uint_t                code;         /* SB_LOCK_* of the answer */
     uint64_t                  waited_us;
@@ -59,6 +60,7 @@ ngx_int_t ngx_http_sandbox_lock_done(ngx_http_request_t *r,
 
 /* ngx_http_sandbox_lock_table.c: all of this worker */
 
+/* An empty table; who waited waits no more and is not resumed. */
 void ngx_http_sandbox_lock_init(ngx_log_t *log);
 /* Sends the frame off, and has it told again after a new connection. */
 ngx_int_t ngx_http_sandbox_lock_add(ngx_http_sandbox_lock_t *l);

@@ -17,11 +17,16 @@ typedef struct {
     ngx_rbtree_node_t  sentinel;
     ngx_event_t        timer;       /* non-cancelable: a worker that exits waits
                                        for the waiters */
+    uint64_t           told;        /* seq of "all are told" ... */
+    u_char            *end;         /* ... where it is queued ... */
+    uint64_t           last;        /* ... and of the last of these */
     ngx_connection_t   dummy;       /* event debugging wants an fd */
 } ngx_http_sandbox_locks_t;
 
 
 static ngx_queue_t *ngx_http_sandbox_lock_bucket(const u_char *id);
+static ngx_http_sandbox_lock_t *ngx_http_sandbox_lock_find(const u_char *id);
+static void ngx_http_sandbox_lock_queued(u_char *frame, sb_frame_t *f);
 static void ngx_http_sandbox_lock_resume(ngx_http_sandbox_lock_t *l);
 static void ngx_http_sandbox_lock_late(ngx_http_sandbox_lock_t *l,
     ngx_uint_t code, ngx_queue_t *late);
@@ -38,6 +43,10 @@ void
 ngx_http_sandbox_lock_init(ngx_log_t *log)
 {
     ngx_uint_t  i;
+
+    if (locks.timer.timer_set) {
+        ngx_del_timer(&locks.timer);
+    }
 
     ngx_memzero(&locks, sizeof(ngx_http_sandbox_locks_t));
 
@@ -66,10 +75,32 @@ ngx_http_sandbox_lock_bucket(const u_char *id)
 }
 
 
+static ngx_http_sandbox_lock_t *
+ngx_http_sandbox_lock_find(const u_char *id)
+{
+    ngx_queue_t              *q, *bucket;
+    ngx_http_sandbox_lock_t  *l;
+
+    bucket = ngx_http_sandbox_lock_bucket(id);
+
+    for (q = ngx_queue_head(bucket); q != bucket; q = ngx_queue_next(q)) {
+        l = ngx_queue_data(q, ngx_http_sandbox_lock_t, queue);
+
+        if (ngx_memcmp(l->ctx->id, id, 16) == 0) {
+            return l;
+        }
+    }
+
+    return NULL;
+}
+
+
 ngx_int_t
 ngx_http_sandbox_lock_add(ngx_http_sandbox_lock_t *l)
 {
-    if (ngx_http_sandbox_helper_send(l->frame, l->len, 0) == 0) {
+    l->seq = ngx_http_sandbox_helper_send(l->frame, l->len, 0);
+
+    if (l->seq == 0) {
         return NGX_ERROR;
     }
 
@@ -161,21 +192,11 @@ ngx_http_sandbox_lock_granted(sb_frame_t *f)
     uint16_t                  tag;
     sb_str_t                  fields, v;
     ngx_str_t                *text;
-    ngx_queue_t              *q, *bucket;
     ngx_http_sandbox_lock_t  *l;
 
-    bucket = ngx_http_sandbox_lock_bucket(f->op);
-    l = NULL;
+    l = ngx_http_sandbox_lock_find(f->op);
 
-    for (q = ngx_queue_head(bucket); q != bucket; q = ngx_queue_next(q)) {
-        l = ngx_queue_data(q, ngx_http_sandbox_lock_t, queue);
-
-        if (ngx_memcmp(l->ctx->id, f->op, 16) == 0) {
-            break;
-        }
-    }
-
-    if (q == bucket || l->answered) {
+    if (l == NULL || l->answered) {
         return;
     }
 
@@ -336,6 +357,12 @@ ngx_http_sandbox_lock_timer_handler(ngx_event_t *ev)
 }
 
 
+/*
+ * What the helper has not acknowledged is sent again as it lies in the queue, and
+ * need not be told twice: while the journal cannot be written there is a new
+ * connection every half second.  What was granted meanwhile is said to be held.
+ */
+
 void
 ngx_http_sandbox_lock_tell(void)
 {
@@ -348,28 +375,71 @@ ngx_http_sandbox_lock_tell(void)
 
     static const uint8_t  none[16];
 
+    locks.last = 0;
+    locks.end = NULL;
+
+    ngx_http_sandbox_helper_each(ngx_http_sandbox_lock_queued);
+
     for (i = 0; i < NGX_HTTP_SANDBOX_LOCK_BUCKETS; i++) {
         bucket = &locks.buckets[i];
 
         for (q = ngx_queue_head(bucket); q != bucket; q = ngx_queue_next(q)) {
             l = ngx_queue_data(q, ngx_http_sandbox_lock_t, queue);
 
-            if (l->answered && l->code != SB_LOCK_GRANTED) {
+            if ((l->answered && l->code != SB_LOCK_GRANTED)
+                || !ngx_http_sandbox_helper_acked(l->seq))
+            {
                 continue;
             }
 
             /* flags, docs/frames.md */
             l->frame[5] = SB_FF_STRICT | (l->answered ? SB_FF_HELD : 0);
 
-            (void) ngx_http_sandbox_helper_send(l->frame, l->len,
+            l->seq = ngx_http_sandbox_helper_send(l->frame, l->len,
                                                 NGX_HTTP_SANDBOX_QUEUE_ALWAYS);
+            locks.last = l->seq;
         }
+    }
+
+    if (locks.told > locks.last && !ngx_http_sandbox_helper_acked(locks.told)) {
+        /* it is in the queue, behind all that it speaks of */
+        return;
+    }
+
+    if (locks.end) {
+        /* it would speak too soon: nobody is released in its place */
+        locks.end[4] = SB_F_RELEASE;
     }
 
     sb_frame_begin(&w, mem, sizeof(mem), SB_F_KEYS, SB_FF_STRICT, 0, none,
                    sb_now_us());
     len = sb_frame_end(&w);
 
-    (void) ngx_http_sandbox_helper_send(mem, len,
-                                        NGX_HTTP_SANDBOX_QUEUE_ALWAYS);
+    locks.told = ngx_http_sandbox_helper_send(mem, len,
+                                              NGX_HTTP_SANDBOX_QUEUE_ALWAYS);
+}
+
+
+/* A frame that will be sent again, on the new connection. */
+
+static void
+ngx_http_sandbox_lock_queued(u_char *frame, sb_frame_t *f)
+{
+    ngx_http_sandbox_lock_t  *l;
+
+    if (f->type != SB_F_KEYS) {
+        return;
+    }
+
+    if (f->seq == locks.told) {
+        locks.end = frame;
+        return;
+    }
+
+    l = ngx_http_sandbox_lock_find(f->op);
+
+    if (l && l->answered && l->code == SB_LOCK_GRANTED) {
+        frame[5] |= SB_FF_HELD;
+        locks.last = f->seq;
+    }
 }

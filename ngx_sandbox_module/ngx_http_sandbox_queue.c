@@ -21,6 +21,10 @@ typedef struct {
 
 static u_char *ngx_http_sandbox_queue_room(ngx_http_sandbox_queue_t *queue,
     size_t len);
+static void ngx_http_sandbox_queue_count(u_char *frame, sb_frame_t *f);
+
+
+static ngx_uint_t  ngx_http_sandbox_queue_n;
 
 
 void
@@ -126,17 +130,15 @@ ngx_http_sandbox_queue_room(ngx_http_sandbox_queue_t *queue, size_t len)
 }
 
 
-ngx_uint_t
-ngx_http_sandbox_queue_begins(ngx_http_sandbox_queue_t *queue)
+void
+ngx_http_sandbox_queue_each(ngx_http_sandbox_queue_t *queue,
+    ngx_http_sandbox_queued_pt handler)
 {
     size_t                     need;
     u_char                    *p;
-    ngx_uint_t                 n;
     ngx_queue_t               *q;
     sb_frame_t                 f;
     ngx_http_sandbox_block_t  *b;
-
-    n = 0;
 
     for (q = ngx_queue_head(&queue->blocks);
          q != ngx_queue_sentinel(&queue->blocks);
@@ -150,13 +152,28 @@ ngx_http_sandbox_queue_begins(ngx_http_sandbox_queue_t *queue)
                 break;
             }
 
-            if (f.type == SB_F_BEGIN && !(f.flags & SB_FF_STRICT)) {
-                n++;
-            }
+            handler(p, &f);
         }
     }
+}
 
-    return n;
+
+ngx_uint_t
+ngx_http_sandbox_queue_begins(ngx_http_sandbox_queue_t *queue)
+{
+    ngx_http_sandbox_queue_n = 0;
+    ngx_http_sandbox_queue_each(queue, ngx_http_sandbox_queue_count);
+
+    return ngx_http_sandbox_queue_n;
+}
+
+
+static void
+ngx_http_sandbox_queue_count(u_char *frame, sb_frame_t *f)
+{
+    if (f->type == SB_F_BEGIN && !(f->flags & SB_FF_STRICT)) {
+        ngx_http_sandbox_queue_n++;
+    }
 }
 
 

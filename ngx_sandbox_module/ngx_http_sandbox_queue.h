@@ -20,6 +20,9 @@ typedef struct {
 } ngx_http_sandbox_queue_t;
 
 
+/* Goes through the frames that are kept, in their order. */
+void ngx_http_sandbox_queue_each(ngx_http_sandbox_queue_t *queue,
+    ngx_http_sandbox_queued_pt handler);
 /* How many operations that nobody waits for begin in it. */
 ngx_uint_t ngx_http_sandbox_queue_begins(ngx_http_sandbox_queue_t *queue);
 void ngx_http_sandbox_queue_init(ngx_http_sandbox_queue_t *q, size_t limit);

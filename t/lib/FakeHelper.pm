@@ -113,9 +113,18 @@ sub serve {
                 my $n = unpack 'V', $c->{in};
                 $self->take($c, $c->decode(substr $c->{in}, 0, $n, ''));
             }
+
+            if (my $seq = delete $c->{failed}) {
+                $c->send(frame('ACK', $seq, 0, CODE => 28));
+            }
         }
 
         $self->go_on($_) for values %{ $self->{open} };
+
+        if ($self->flag('late')) {
+            $_->[0]->send(frame('GRANTED', 0, $_->[1], CODE => 0))
+                for splice @{ $self->{asked} // [] };
+        }
     }
 }
 
@@ -126,6 +135,7 @@ sub take {
     my $type = $NAME{ $f->{type} } // '';
 
     if ($type eq 'HELLO') {
+        $self->say("hello $f->{ROLE}");
         $c->send(frame('WELCOME', 0, 0, LAST_SEQ => 0, MODE => 'provider'));
 
     } elsif ($type eq 'ASK') {
@@ -151,9 +161,35 @@ sub take {
     } elsif ($type eq 'FETCH') {
         $self->say("fetch $f->{TARGET}");       # and no answer
 
+    } elsif ($type eq 'KEYS' && $f->{op} && $self->flag('grant')) {
+        $self->say("keys $f->{seq} $f->{flags}");
+        $c->send(frame('GRANTED', 0, $f->{op}, CODE => 0));
+        $c->send(frame('ACK', $f->{seq}, 0)) if !$self->flag('fail');
+
     } elsif ($f->{seq}) {
+        $self->say(lc "$type $f->{seq} $f->{flags}" . ($f->{op} ? '' : ' nobody'))
+            if $type =~ /^(?:KEYS|RELEASE)$/;
+        push @{ $self->{asked} }, [ $c, $f->{op} ] if $type eq 'KEYS' && $f->{op};
+        return if $self->flag('mute');
+
+        if ($self->flag('fail')) {
+            # told when all that has come was looked at
+            $c->{failed} //= $f->{seq};
+            return;
+        }
+
         $c->send(frame('ACK', $f->{seq}, 0));
     }
+}
+
+
+# Tests switch it with files beside its log: "grant" locks at once; "late", those
+# that were asked for before; "mute", no ACK; "fail", the journal has no room.
+
+sub flag {
+    my ($self, $name) = @_;
+
+    return -e $self->{log} =~ s/[^\/]*$/fake-$name/r;
 }
 
 

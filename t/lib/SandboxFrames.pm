@@ -14,7 +14,8 @@ use Time::HiRes qw(time);
 our @EXPORT_OK = qw(op_id frame);
 
 our %TYPE = (HELLO => 1, WELCOME => 2, ACK => 3, BEGIN => 16, FACTS => 17,
-             OUTPUT => 18, END => 19, GAP => 20, SEEN => 21, FETCH => 32,
+             OUTPUT => 18, END => 19, GAP => 20, SEEN => 21, KEYS => 24,
+             RELEASE => 25, GRANTED => 40, FETCH => 32,
              FETCHED => 33, ASK => 34, ANSWER => 35, CREDIT => 36,
              CANCEL => 37);
 
@@ -40,7 +41,8 @@ my %INTEGER = map { $_ => 1 } qw(INSTANCE PID LAST_SEQ CODE COUNT TIME TIME_END
 sub op_id { sprintf '01000000-0000-7000-8000-%012x', $_[0] }
 
 
-# Bytes of a frame: frame('BEGIN', 5, 1, TYPE => 'file.read', ...); op 0: none.
+# Bytes of a frame: frame('BEGIN', 5, 1, TYPE => 'file.read', ...); op 0: none, or
+# one as decode() tells it.
 # A field FLAGS sets those of the header.
 
 sub frame {
@@ -58,7 +60,8 @@ sub frame {
         $body .= pack('vvV', $TAG{$name}, 0, length $v) . $v;
     }
 
-    my $id = $op ? pack('H32', op_id($op) =~ tr/-//dr) : "\0" x 16;
+    my $id = $op ? pack('H32', length $op == 32 ? $op : op_id($op) =~ tr/-//dr)
+                 : "\0" x 16;
 
     return pack('VCCvQ<', 40 + length $body, $TYPE{$type}, $flags, 1, $seq) . $id
            . pack('Q<', int(time * 1e6)) . $body;
@@ -138,6 +141,8 @@ sub decode {
 
     my (undef, $type, $flags, undef, $seq) = unpack 'VCCvQ<', $bytes;
     my %f = (type => $type, flags => $flags, seq => $seq);
+    my $op = unpack 'H32', substr $bytes, 16, 16;
+    $f{op} = $op if $op =~ /[^0]/;
 
     for (my $at = 40; $at < length $bytes; ) {
         my ($tag, undef, $n) = unpack 'vvV', substr $bytes, $at, 8;
