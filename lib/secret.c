@@ -88,6 +88,22 @@ sb_secret_known(const sb_secrets_t *s, sb_str_t id, uint64_t now_us)
 }
 
 
+/* Sessions of people and tickets of user ports have the form of tokens.  Which of
+ * them live is known to nginx alone: each counts as one that does. */
+static bool
+sb_secret_form(sb_str_t id)
+{
+    return sb_eq(id, sb_lit("session")) || sb_eq(id, sb_lit("port"));
+}
+
+
+static bool
+sb_secret_live(const sb_secrets_t *s, sb_str_t id, uint64_t now_us)
+{
+    return sb_secret_form(id) || sb_secret_known(s, id, now_us);
+}
+
+
 /* Does an endpoint token with such claims, or with more of them, name an
  * existing credential?  Unless it is too short to tell. */
 static bool
@@ -125,21 +141,23 @@ sb_secret_claims(const sb_secrets_t *s, sb_str_t claims, uint64_t now_us)
 static size_t
 sb_secret_token(sb_secret_scan_t *c, sb_str_t s, size_t *from)
 {
+    bool    form;
     size_t  id, i;
 
     id = sb_secret_id(s);
 
     if (id == 0 || id == s.len
         || sb_secret_run(s, id + 1, SB_SECRET_RANDOM) < SB_SECRET_RANDOM
-        || !sb_secret_known(c->s, sb_str(s.data + 4, id - 4), c->now_us))
+        || !sb_secret_live(c->s, sb_str(s.data + 4, id - 4), c->now_us))
     {
         return 0;
     }
 
     *from = id + 1;
+    form = sb_secret_form(sb_str(s.data + 4, id - 4));
     s.len = id + 1 + SB_SECRET_RANDOM;
 
-    if (c->tries == SB_SECRET_TRIES) {
+    if (form || c->tries == SB_SECRET_TRIES) {
         return s.len;
     }
 
@@ -388,7 +406,7 @@ sb_secret_begun(const sb_secrets_t *s, sb_str_t text)
         return text.len - i - 1 < SB_SECRET_RANDOM
                && sb_secret_run(text, i + 1, SB_SECRET_RANDOM)
                   == text.len - i - 1
-               && sb_secret_known(s, sb_str(text.data + 4, i - 4), 0);
+               && sb_secret_live(s, sb_str(text.data + 4, i - 4), 0);
     }
 
     i = 4 + sb_secret_run(text, 4, text.len);

@@ -3,7 +3,8 @@
  * for every byte, so that lengths and places stay what they were (C116).
  *
  * Two kinds: what is a credential of this gateway, live now (its tokens, its
- * endpoint tokens, upstream's key), wherever it stands; and what a command calls
+ * endpoint tokens, upstream's key; of sessions and tickets all that have the
+ * form), wherever it stands; and what a command calls
  * a credential (a header, a parameter of a URL, a password in one).
  */
 

@@ -50,6 +50,19 @@ is($e->{command}{output_complete}, 1, 'output is complete all the same');
 ok(index(($up->requests)[-1]{body}, $text) >= 0, 'upstream gets what was sent');
 ok(index($r->content, $text) >= 0, 'the client gets what was answered');
 
+# sessions of people and tickets of user ports have the same form
+
+for my $form ('sbx_session_', 'sbx_port_') {
+    my $secret = $t->secret(substr SandboxTest::random_text(32) . 'x' x 43, 0, 43);
+    my $stars = $form . '*' x 43;
+    $up->mark;
+    $e = $t->record($r = run("echo $form$secret"));
+    is($e->{command}{command}, "echo $stars", "$form in a command: masked");
+    is($t->history->output($e->{event_id}, 'stdout', 's1'), "$stars\n", 'and in what it prints');
+    is($e->{result}{redacted}, 2, 'counted');
+    ok(index($r->content, "$form$secret") >= 0, 'the client gets it');
+}
+
 my $other = "sbx_plain_" . 'x' x 43;
 $e = $t->record(run("echo $other $t->{tokens}{plain}x sbx_ sbe_ s"));
 like($t->history->output($e->{event_id}, 'stdout', 's1'),

@@ -139,6 +139,37 @@ test_mask(void **state)
 }
 
 
+/* Sessions and tickets are not known here: what has their form is one. */
+static void
+test_forms(void **state)
+{
+    char        text[256], want[256];
+    size_t      n;
+    fixture_t  *f = *state;
+
+    static const char  *forms[] = { "sbx_session_", "sbx_port_" };
+
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text), "a=%s%043d;", forms[i], 7);
+        strcpy(want, text);
+        memset(want + 2 + strlen(forms[i]), '*', 43);
+        assert_int_equal(mask(f, text), 1);
+        assert_string_equal(text, want);
+
+        n = (size_t) snprintf(text, sizeof(text), "a=%s%042d", forms[i], 7);
+        strcpy(want, text);
+        assert_int_equal(sb_secrets_open(&f->secrets, str(text)), n - 2);
+        assert_int_equal(mask(f, text), 0);
+        assert_string_equal(text, want);
+    }
+
+    snprintf(text, sizeof(text), "sbx_ports_%043d sbx_session_ sbx_port_a", 7);
+    strcpy(want, text);
+    assert_int_equal(mask(f, text), 0);
+    assert_string_equal(text, want);
+}
+
+
 /* Who knows no token goes by the form. */
 static void
 test_like(void **state)
@@ -375,6 +406,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test_setup_teardown(test_mask, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(test_like, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
