@@ -25,6 +25,13 @@
 #define NGX_HTTP_SANDBOX_KNOWN_UNSURE  60
 
 
+/* ms; while it is set an exiting worker stays, for those who wait */
+#define NGX_HTTP_SANDBOX_KNOWN_TICK  1000
+
+
+static void ngx_http_sandbox_known_hold(ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_known_leave(ngx_http_sandbox_ctx_t *ctx);
+static void ngx_http_sandbox_known_tick_handler(ngx_event_t *ev);
 static ngx_uint_t ngx_http_sandbox_known_differs(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 static ngx_int_t ngx_http_sandbox_known_look(ngx_http_request_t *r,
@@ -35,6 +42,12 @@ static void ngx_http_sandbox_known_answer(void *data, ngx_uint_t status,
     ngx_str_t *body);
 static ngx_int_t ngx_http_sandbox_known_keep(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx, sb_str_t id, sb_buf_t *b, ngx_uint_t made);
+
+
+/* of this worker */
+static ngx_uint_t        ngx_http_sandbox_known_waiters;
+static ngx_event_t       ngx_http_sandbox_known_tick;
+static ngx_connection_t  ngx_http_sandbox_known_dummy;
 
 
 ngx_int_t
@@ -63,12 +76,56 @@ ngx_http_sandbox_known_find(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    ctx->known_waiting = 1;
+    ngx_http_sandbox_known_hold(ctx);
 
     /* else a client that leaves is not noticed */
     r->read_event_handler = ngx_http_test_reading;
 
     return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_sandbox_known_hold(ngx_http_sandbox_ctx_t *ctx)
+{
+    ngx_event_t  *ev;
+
+    ctx->known_waiting = 1;
+    ngx_http_sandbox_known_waiters++;
+
+    ev = &ngx_http_sandbox_known_tick;
+
+    if (!ev->timer_set) {
+        ngx_http_sandbox_known_dummy.fd = (ngx_socket_t) -1;
+
+        ev->handler = ngx_http_sandbox_known_tick_handler;
+        ev->data = &ngx_http_sandbox_known_dummy;
+        ev->log = ngx_cycle->log;
+
+        ngx_add_timer(ev, NGX_HTTP_SANDBOX_KNOWN_TICK);
+    }
+}
+
+
+static void
+ngx_http_sandbox_known_leave(ngx_http_sandbox_ctx_t *ctx)
+{
+    ctx->known_waiting = 0;
+
+    if (--ngx_http_sandbox_known_waiters == 0
+        && ngx_http_sandbox_known_tick.timer_set)
+    {
+        ngx_del_timer(&ngx_http_sandbox_known_tick);
+    }
+}
+
+
+static void
+ngx_http_sandbox_known_tick_handler(ngx_event_t *ev)
+{
+    if (ngx_http_sandbox_known_waiters) {
+        ngx_add_timer(ev, NGX_HTTP_SANDBOX_KNOWN_TICK);
+    }
 }
 
 
@@ -194,7 +251,7 @@ ngx_http_sandbox_known_answer(void *data, ngx_uint_t status, ngx_str_t *body)
 
     r = ctx->request;
 
-    ctx->known_waiting = 0;
+    ngx_http_sandbox_known_leave(ctx);
 
     ngx_memzero(&b, sizeof(sb_buf_t));
     b.max = SB_POLICY_KNOWN_MAX;
@@ -234,7 +291,7 @@ void
 ngx_http_sandbox_known_forget(ngx_http_sandbox_ctx_t *ctx)
 {
     if (ctx->known_waiting) {
-        ctx->known_waiting = 0;
+        ngx_http_sandbox_known_leave(ctx);
         ngx_http_sandbox_fetch_forget(ctx);
     }
 }

@@ -310,5 +310,21 @@ $up->release('young');
 is($c->response->status, 202, 'and made');
 is(remove('young', '/a'), 'frozen', 'it stays frozen');
 
+# a reload while upstream is asked: who waits is served by the old worker
+
+$t->sandbox('reloaded', metadata => { team => 'red' });
+$up->script('GET /v1/sandboxes/reloaded',
+            upstream_waits('reloaded', 'reload', team => 'red'));
+$c = start_remove('reloaded');
+ok($t->wait_for(sub { asked('reloaded') }), 'upstream is asked');
+$up->script('GET /v1/sandboxes/reloaded');
+my @old = $t->worker_pids;
+$t->reload;
+ok(!$t->wait_for(sub { !grep { -d "/proc/$_" } @old },
+                 1.5 / $SandboxProcess::PATIENCE), 'one of the old workers stays');
+$up->release('reload');
+is(eval { ends($c) } // $@, 'passes', 'its answer comes after the reload');
+ok($t->wait_for(sub { !grep { -d "/proc/$_" } @old }), 'then it leaves');
+
 $t->stop;
 done_testing;
