@@ -8,6 +8,7 @@
 
 #include "ngx_http_sandbox_rate.h"
 #include "ngx_http_sandbox_metrics.h"
+#include "rate.h"
 
 
 #define NGX_HTTP_SANDBOX_RATE_WAYS    8
@@ -211,7 +212,7 @@ ngx_http_sandbox_rate(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     passed = (ngx_msec_int_t) (ngx_current_msec - a->last) > 0
              ? ngx_current_msec - a->last : 0;
-    passed = ngx_min(passed, 1000000) * lcf->rate / 1000;
+    passed = sb_rate_leaked(passed, lcf->rate);
 
     if (a->key != key[0]) {
         forgotten = a->key && a->excess > passed;
