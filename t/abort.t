@@ -12,13 +12,14 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 
 use FakeUpstream;
-use POSIX qw(_exit);
+use POSIX qw(_exit WNOHANG);
 use SandboxTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $execd = '/v1/sandboxes/s1/proxy/44772';
 my $upload = 'Content-Type: multipart/form-data; boundary=B';
+my $FULL = ($ENV{T_SCALE} // 1) >= 10;
 
 # type, status, correlation of every operation, as nginx saw them
 my %log = (
@@ -101,17 +102,22 @@ ok($t->wait_for(sub {
 
 kill 'STOP', $t->{helper_pid};
 
-my $reads = 600;
-my $reader = $t->connect;
-my $path = 'q' x 3000;
+# 5,000 operations a second for 30 s, or as many in a longer time
 
-for (1 .. $reads) {
-    my $r = $t->get("$execd/files/info?path=%2F$path", conn => $reader,
-                    headers => [ "X-Correlation-Id: read-$_" ]);
-    $r->status == 200 or fail("read $_ is answered: " . $r->status);
+my ($reads, $seconds) = $FULL ? (150_000, 30) : (600, 0);
+my $stopped = time;
+my @readers = map { reads($reads / 4, 'q' x ($FULL ? 10 : 3000)) } 1 .. 4;
+my $sent = 1000;
+
+# the upload must not seem to have stopped meanwhile
+while (@readers || time < $stopped + $seconds) {
+    @readers = grep { waitpid($_, WNOHANG) == 0
+                      || ($? and fail('every read is answered') and 0) } @readers;
+    sleep 0.1;
+    $c->write(substr $body, $sent++, 1) if (time - $stopped) > ($sent - 999);
 }
 
-$c->write(substr $body, 1000);
+$c->write(substr $body, $sent);
 my $r = $c->response;
 is($r->status, 200, 'the upload ends');
 
@@ -121,7 +127,7 @@ my $e = $t->record($r);
 is($e->{status}, 'succeeded', 'an end that has no room is on record');
 ok($e->{result}{details_lost}, 'in short, and says so');
 
-my $gaps = balanced($t, 'a queue that was full', 2);
+my $gaps = balanced($t, 'a queue that was full', $reads + 1);
 cmp_ok($gaps, '>', 0, 'C106: it was full, and all that passed is counted');
 cmp_ok(scalar(() = $t->log_text =~ /pass without a record/g), '<', 30,
        'C106: which is not said for each operation');
@@ -129,6 +135,25 @@ cmp_ok(scalar($t->history->gaps('s1')), '<', 30, 'C106: nor a gap of its own');
 
 $t->stop;
 done_testing;
+
+
+# A process that asks for a file so often; it fails when one is not answered.
+
+sub reads {
+    my ($times, $name) = @_;
+
+    my $pid = fork // die "fork: $!\n";
+    return $pid if $pid;
+
+    my $conn;
+
+    for (1 .. $times) {
+        $conn = $t->connect if $_ % 500 == 1;
+        _exit(1) if $t->get("$execd/files/info?path=%2F$name", conn => $conn)->status != 200;
+    }
+
+    _exit(0);
+}
 
 
 sub part {
