@@ -2,6 +2,7 @@
 
 #include "log.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -28,6 +29,14 @@ flush_one(flush_t *f)
     uint64_t  one;
 
     rc = journal_sync(f->journal);
+
+    if (rc == EBADMSG) {
+        /* workers send again to the next process what was not acknowledged */
+        log_line(LOG_ERROR, "what was written to the journal last was not flushed "
+                 "and cannot be read any more; the helper ends, and what was not "
+                 "acknowledged comes again to the next one");
+        _exit(EXIT_FAILURE);
+    }
 
     if (rc != 0) {
         log_minutely(LOG_ERROR, "cannot flush the journal: errno %d", rc);

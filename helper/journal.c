@@ -165,8 +165,7 @@ journal_stats(journal_t *j)
 }
 
 
-/* Writes all of iov; 0 or errno. */
-static int
+int
 journal_write(int fd, struct iovec *iov, int n, off_t offset)
 {
     ssize_t  rc;
@@ -359,13 +358,17 @@ journal_segment_create(journal_t *j, uint32_t number)
         }
     }
 
+    /* without its name on the disk, nothing that is flushed into it is there */
+
+    if (rc == 0 && fsync(j->dirfd) == -1 && errno != EINVAL) {
+        rc = errno;
+    }
+
     if (rc != 0) {
         close(fd);
         (void) unlinkat(j->dirfd, name, 0);
         return rc;
     }
-
-    (void) fsync(j->dirfd);
 
     j->segments[j->nsegments].number = number;
     j->segments[j->nsegments].base = j->tail.cursor + 1;
@@ -374,6 +377,8 @@ journal_segment_create(journal_t *j, uint32_t number)
     j->fd = fd;
     j->tail.segment = number;
     j->tail.offset = JOURNAL_HEAD;
+    j->synced_to = 0;
+    j->unsure = false;
     j->bytes += JOURNAL_HEAD;
     journal_stats(j);
 
@@ -420,17 +425,85 @@ journal_roll(journal_t *j)
 }
 
 
+/*
+ * Writes once more what is in the newest segment up to `end` and may be on the
+ * disk no more.  It is read from the page cache, and has to be what was written:
+ * EBADMSG when it is not.
+ */
+static int
+journal_rewrite(journal_t *j, off_t end)
+{
+    int               rc;
+    char             *buf;
+    off_t             at;
+    size_t            pos, size;
+    ssize_t           n;
+    uint64_t          base;
+    struct iovec      iov;
+    journal_record_t  r;
+
+    buf = malloc(JOURNAL_RECORD_MAX);
+    if (buf == NULL) {
+        return ENOMEM;
+    }
+
+    rc = 0;
+
+    for (at = j->synced_to; rc == 0 && at < end; at += (off_t) pos) {
+        size = (size_t) (end - at);
+        n = pread(j->fd, buf, size < JOURNAL_RECORD_MAX ? size
+                                                        : JOURNAL_RECORD_MAX,
+                  at);
+
+        if (n == -1) {
+            rc = errno == EINTR ? 0 : errno;
+            pos = 0;
+            continue;
+        }
+
+        if (at == 0) {
+            rc = journal_head_read(j->fd, j->tail.segment, &base);
+            pos = JOURNAL_HEAD;
+
+        } else {
+            for (pos = 0;
+                 pos < (size_t) n
+                 && journal_record_read(&r, buf + pos, (size_t) n - pos, &size)
+                    == SB_OK;
+                 pos += size)
+            {
+                /* void */
+            }
+
+            rc = pos ? 0 : EBADMSG;
+        }
+
+        if (rc == 0) {
+            iov.iov_base = buf;
+            iov.iov_len = pos;
+            rc = journal_write(j->fd, &iov, 1, at);
+        }
+    }
+
+    free(buf);
+
+    return rc;
+}
+
+
 int
 journal_sync(journal_t *j)
 {
     int       rc;
     bool      dirty;
+    off_t     end;
     uint64_t  written, began;
 
     pthread_mutex_lock(&j->sync_lock);
 
     pthread_mutex_lock(&j->lock);
     written = j->written;
+    end = j->tail.offset;
     dirty = (written != j->synced && j->fd != -1);
     pthread_mutex_unlock(&j->lock);
 
@@ -438,11 +511,24 @@ journal_sync(journal_t *j)
 
     if (dirty) {
         began = sb_now_us();
-        rc = fdatasync(j->fd) == -1 ? errno : 0;
+
+        /*
+         * A flush that failed is told once, and what it was to write counts as
+         * written then: the next flush says nothing of it.  Only what is
+         * written again is on the disk behind one that succeeds.
+         */
+        rc = j->unsure ? journal_rewrite(j, end) : 0;
+
+        if (rc == 0) {
+            rc = fdatasync(j->fd) == -1 ? errno : 0;
+        }
+
         stats_time(STATS_T_SYNC, sb_now_us() - began);
+        j->unsure = rc != 0;
 
         if (rc == 0) {
             j->synced = written;
+            j->synced_to = end;
         }
     }
 

@@ -96,7 +96,12 @@ journal_pos_t journal_tail(journal_t *j);
 uint64_t journal_pace(journal_t *j);
 /* Cursor of the oldest record that is kept; any thread. */
 uint64_t journal_oldest(journal_t *j);
-/* Flushes what was written; any thread.  Returns 0 or an errno value. */
+/*
+ * Flushes what was written; any thread.  Returns 0 or an errno value; behind a
+ * flush that failed, and of what an earlier process left, the next one first
+ * writes again what is not known to be on the disk.  EBADMSG: that cannot be
+ * read as it was written; it is lost, and nothing behind it may be acknowledged.
+ */
 int journal_sync(journal_t *j);
 
 /* Removes segments that end at or before a cursor, but keeps the newest

@@ -37,6 +37,10 @@ struct journal_s {
     pthread_mutex_t     sync_lock;      /* fd against being replaced, synced;
                                            taken before `lock` */
     uint64_t            synced;
+    off_t               synced_to;      /* of the newest segment: what is before
+                                           it is on the disk */
+    bool                unsure;         /* what is behind it may be on the disk
+                                           no more, see journal_sync() */
 
     /* of the appending thread */
     struct iovec        iov[1000];
@@ -48,6 +52,10 @@ uint64_t journal_get_u64(const char *p);
 void journal_segment_name(char dst[32], uint32_t number);
 /* Makes a segment the newest; the caller holds the locks.  0 or errno. */
 int journal_segment_create(journal_t *j, uint32_t number);
+/* Writes all of iov; 0 or errno. */
+int journal_write(int fd, struct iovec *iov, int n, off_t offset);
+/* Reads the beginning of a segment: 0, EBADMSG (it is none), or errno. */
+int journal_head_read(int fd, uint32_t number, uint64_t *base);
 /* Bytes of a segment that is on the disk. */
 uint64_t journal_segment_size(journal_t *j, uint32_t number);
 /* Tells stats.h how long the journal is. */

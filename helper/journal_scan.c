@@ -106,31 +106,39 @@ journal_list(journal_t *j)
 }
 
 
-static bool
+int
 journal_head_read(int fd, uint32_t number, uint64_t *base)
 {
-    char  head[JOURNAL_HEAD];
+    char     head[JOURNAL_HEAD];
+    ssize_t  n;
 
-    if (pread(fd, head, JOURNAL_HEAD, 0) != JOURNAL_HEAD
+    n = pread(fd, head, JOURNAL_HEAD, 0);
+
+    if (n == -1) {
+        return errno;
+    }
+
+    if (n != JOURNAL_HEAD
         || memcmp(head, JOURNAL_SEGMENT_MAGIC, 8) != 0
         || journal_get_u64(head + 16) != number
         || journal_get_u32(head + 24) != sb_crc32c(0, head, 24))
     {
-        return false;
+        return EBADMSG;
     }
 
     *base = journal_get_u64(head + 8);
 
-    return true;
+    return 0;
 }
 
 
 /*
- * Reads one segment from its beginning.  Returns the offset behind its last
- * whole record; *cursor is advanced to that record.
+ * Reads one segment from its beginning.  *end becomes the offset behind its last
+ * whole record; *cursor is advanced to that record.  0 or errno: what cannot be
+ * read now is not what was never written.
  */
-static off_t
-journal_scan_segment(int fd, char *buf, uint64_t *cursor,
+static int
+journal_scan_segment(int fd, char *buf, uint64_t *cursor, off_t *end,
     journal_scan_pt scan, void *data)
 {
     off_t             offset;
@@ -150,8 +158,13 @@ journal_scan_segment(int fd, char *buf, uint64_t *cursor,
             continue;
         }
 
-        if (n <= 0) {
-            return offset;
+        if (n == -1) {
+            return errno;
+        }
+
+        if (n == 0) {
+            *end = offset;
+            return 0;
         }
 
         have += (size_t) n;
@@ -180,7 +193,8 @@ journal_scan_segment(int fd, char *buf, uint64_t *cursor,
         memmove(buf, buf + pos, have);
 
         if (rc == SB_ERROR) {
-            return offset;
+            *end = offset;
+            return 0;
         }
     }
 }
@@ -223,6 +237,7 @@ journal_scan(journal_t *j, journal_scan_pt scan, void *data)
     }
 
     rc = 0;
+    end = 0;
     kept = 0;
 
     for (i = 0; i < j->nsegments && rc == 0; i++) {
@@ -236,9 +251,16 @@ journal_scan(journal_t *j, journal_scan_pt scan, void *data)
             break;
         }
 
-        if (!journal_head_read(fd, s->number, &base)
-            || (kept && base <= j->tail.cursor))
-        {
+        rc = journal_head_read(fd, s->number, &base);
+
+        if (rc != 0 && rc != EBADMSG) {
+            close(fd);
+            break;
+        }
+
+        if (rc == EBADMSG || (kept && base <= j->tail.cursor)) {
+            rc = 0;
+
             /* torn while it was made, or damaged: out of the way */
             (void) snprintf(bad, sizeof(bad), "%s.bad", name);
             log_line(LOG_WARN, "journal segment %s (%lld bytes) has no valid "
@@ -265,7 +287,12 @@ journal_scan(journal_t *j, journal_scan_pt scan, void *data)
         j->tail.cursor = base - 1;
         j->tail.segment = s->number;
 
-        end = journal_scan_segment(fd, buf, &j->tail.cursor, scan, data);
+        rc = journal_scan_segment(fd, buf, &j->tail.cursor, &end, scan, data);
+
+        if (rc != 0) {
+            close(fd);
+            break;
+        }
 
         if (i + 1 == j->nsegments) {
             rc = journal_adopt(j, fd, name, end, st.st_size);
@@ -356,15 +383,17 @@ journal_open(int dirfd, size_t segment_size, uint64_t applied,
                             ? j->segments[j->nsegments - 1].number + 1 : 1);
     }
 
-    /* what a crashed process wrote is still to be flushed */
-    j->written = 1;
-
     if (rc != 0) {
         (void) snprintf(why, why_size, "cannot open the journal: %s",
                         strerror(rc));
         journal_close(j);
         return NULL;
     }
+
+    /* what an earlier process wrote is still to be flushed, and a flush of it may
+     * have failed */
+    j->written = 1;
+    j->unsure = true;
 
     return j;
 }

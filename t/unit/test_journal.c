@@ -14,6 +14,93 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+
+/*
+ * A disk under the newest segment: what is written is on it once it is flushed;
+ * what a flush that failed was to write never gets there, unless it is written
+ * again.  The journal of the test is not larger than that.
+ */
+
+#define DISK_SIZE  (64 * 1024)
+
+static struct {
+    bool     counts;
+    bool     flush_fails;       /* the next one */
+    int      read_error;        /* of each pread() */
+    bool     forgets;           /* reads give what is on the disk */
+    char     disk[DISK_SIZE];
+    off_t    from[64];          /* written and not flushed */
+    size_t   len[64];
+    unsigned n;
+} faults;
+
+
+ssize_t
+pwritev(int fd, const struct iovec *v, int n, off_t at)
+{
+    long  rc;
+
+    rc = syscall(SYS_pwritev, fd, v, n, at, 0);
+
+    if (faults.counts && rc > 0) {
+        assert_true(faults.n < 64);
+        faults.from[faults.n] = at;
+        faults.len[faults.n] = (size_t) rc;
+        faults.n++;
+    }
+
+    return rc;
+}
+
+
+ssize_t
+pread(int fd, void *buf, size_t size, off_t at)
+{
+    long  n;
+
+    if (faults.read_error) {
+        errno = faults.read_error;
+        return -1;
+    }
+
+    n = syscall(SYS_pread64, fd, buf, size, at);
+
+    if (faults.forgets && n > 0) {
+        memcpy(buf, faults.disk + at, (size_t) n);
+    }
+
+    return n;
+}
+
+
+int
+fdatasync(int fd)
+{
+    unsigned  i;
+
+    if (!faults.counts) {
+        return (int) syscall(SYS_fdatasync, fd);
+    }
+
+    for (i = 0; i < faults.n && !faults.flush_fails; i++) {
+        assert_int_equal(syscall(SYS_pread64, fd,
+                                 faults.disk + faults.from[i], faults.len[i],
+                                 faults.from[i]), faults.len[i]);
+    }
+
+    faults.n = 0;
+
+    if (faults.flush_fails) {
+        faults.flush_fails = false;
+        errno = EIO;
+        return -1;
+    }
+
+    return 0;
+}
 
 
 typedef struct {
@@ -76,6 +163,7 @@ journal(place_t *p, size_t segment, seen_t *s)
     journal_t  *j;
 
     memset(s, 0, sizeof(seen_t));
+    memset(&faults, 0, sizeof(faults));
     j = journal_open(p->fd, segment, 0, 0, scan, s, why, sizeof(why));
     assert_non_null(j);
 
@@ -562,6 +650,126 @@ test_flushed_when_opened(void **state)
 }
 
 
+/* The machine loses its power: of the segment there is what the disk has. */
+static void
+power_cut(place_t *p, const char *name)
+{
+    faults.counts = false;
+    spit(p, name, faults.disk, (size_t) size_of(p, name));
+}
+
+
+/* A flush fails once: what the next one answers for is on the disk. */
+static void
+test_flush_failed(void **state)
+{
+    place_t    *p = *state;
+    seen_t      s;
+    journal_t  *j;
+
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    faults.counts = true;
+
+    assert_int_equal(append(j, 5, 1, 100), 0);
+    assert_int_equal(journal_sync(j), 0);
+    assert_int_equal(append(j, 5, 2, 10000), 0);
+    assert_int_equal(append(j, 5, 3, 100), 0);
+    faults.flush_fails = true;
+    assert_int_equal(journal_sync(j), EIO);
+
+    /* no new segment that would be flushed by itself */
+    faults.flush_fails = true;
+    assert_int_equal(journal_roll(j), EIO);
+
+    assert_int_equal(append(j, 5, 4, 100), 0);
+    assert_int_equal(journal_sync(j), 0);
+    assert_int_equal(append(j, 5, 5, 100), 0);
+    assert_int_equal(journal_sync(j), 0);
+    power_cut(p, "0000000001.seg");
+    journal_close(j);
+
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    assert_int_equal(s.n, 5);
+    assert_int_equal(s.seqs, 15);
+    journal_close(j);
+}
+
+
+/* Nor is it forgotten with the process that was told. */
+static void
+test_flush_failed_before(void **state)
+{
+    place_t    *p = *state;
+    seen_t      s;
+    journal_t  *j;
+
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    assert_int_equal(append(j, 5, 1, 100), 0);
+    journal_close(j);
+
+    /* none of it is on the disk */
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    faults.counts = true;
+    assert_int_equal(journal_sync(j), 0);
+    power_cut(p, "0000000001.seg");
+    journal_close(j);
+
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    assert_int_equal(s.n, 1);
+    journal_close(j);
+}
+
+
+/* Lost from memory, too: nothing that is behind it is answered for. */
+static void
+test_flush_failed_for_good(void **state)
+{
+    seen_t      s;
+    journal_t  *j;
+
+    j = journal(*state, JOURNAL_SEGMENT, &s);
+    faults.counts = true;
+
+    assert_int_equal(journal_sync(j), 0);
+    assert_int_equal(append(j, 5, 1, 100), 0);
+    faults.flush_fails = true;
+    assert_int_equal(journal_sync(j), EIO);
+
+    faults.forgets = true;
+    assert_int_equal(journal_sync(j), EBADMSG);
+    assert_int_equal(append(j, 5, 2, 100), 0);
+    assert_int_equal(journal_sync(j), EBADMSG);
+    journal_close(j);
+}
+
+
+/* What cannot be read at a start is not taken for what was never written. */
+static void
+test_start_read_error(void **state)
+{
+    char        why[256];
+    off_t       size;
+    place_t    *p = *state;
+    seen_t      s;
+    journal_t  *j;
+
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    assert_int_equal(append(j, 5, 1, 100), 0);
+    journal_close(j);
+    size = size_of(p, "0000000001.seg");
+
+    faults.read_error = EIO;
+    assert_null(journal_open(p->fd, JOURNAL_SEGMENT, 0, 0, scan, &s, why,
+                             sizeof(why)));
+    assert_non_null(strstr(why, strerror(EIO)));
+
+    assert_int_equal(size_of(p, "0000000001.seg"), size);
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    assert_int_equal(s.n, 1);
+    journal_close(j);
+}
+
+
 /* Cursors never repeat, whatever was lost. */
 static void
 test_cursor_begins(void **state)
@@ -611,6 +819,10 @@ main(void)
         journal_case(test_bounded),
         journal_case(test_applied),
         journal_case(test_flushed_when_opened),
+        journal_case(test_flush_failed),
+        journal_case(test_flush_failed_before),
+        journal_case(test_flush_failed_for_good),
+        journal_case(test_start_read_error),
         journal_case(test_cursor_begins)
     };
 

@@ -519,6 +519,7 @@ test_damaged_ahead(void **state)
     whole(1, "file.read", "s1", "succeeded", 200);
     at = journal_tail(p.journal);
     whole(2, "file.read", "s1", "succeeded", 200);
+    assert_int_equal(journal_sync(p.journal), 0);
     damage(at.segment, at.offset);
     assert_int_equal(journal_roll(p.journal), 0);
     whole(3, "file.read", "s1", "succeeded", 200);
