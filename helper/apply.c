@@ -245,6 +245,7 @@ apply_note(apply_t *a, uint64_t cursor)
     a->batch_from = cursor;
     pthread_mutex_unlock(&a->lock);
 
+    apply_settle(a);
     stats_set(STATS_APPLIED_CURSOR, cursor);
 
     if (cursor > before) {

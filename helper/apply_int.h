@@ -69,6 +69,7 @@ struct apply_op_s {
     char           *name;           /* of a create request */
     char           *instance;
     uint64_t        pending_us;     /* since when its frames wait */
+    uint64_t        pending_at;     /* their cursor, as committed; 0: none do */
     bool            deletes;        /* is a sandbox.delete */
     bool            over;           /* forget it after this batch */
     bool            stray;          /* its beginning is not in reach */
@@ -244,6 +245,8 @@ void apply_stall_retry(apply_t *a, bool now);
 /* Everything up to that cursor is in files, if all up to `cursor` is but for
  * what waits. */
 uint64_t apply_floor(const apply_t *a, uint64_t cursor);
+/* Tells settled.h what waits. */
+void apply_settle(apply_t *a);
 
 /* --- apply_lost.c: records that the journal does not give back ------------ */
 

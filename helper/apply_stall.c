@@ -8,6 +8,7 @@
 
 #include "id.h"
 #include "log.h"
+#include "settled.h"
 #include "stats.h"
 
 #include <errno.h>
@@ -76,6 +77,50 @@ apply_floor(const apply_t *a, uint64_t cursor)
     }
 
     return cursor;
+}
+
+
+/* A poll that waits for its end, or for its row. */
+static void
+apply_settle_visit(void *entry, void *data)
+{
+    settled_t   *s = data;
+    apply_op_t  *op = entry;
+
+    if (op->row.loaded) {
+        op->pending_at = op->row.pending ? op->row.pending_at : 0;
+    }
+
+    if (op->pending_at == 0) {
+        return;
+    }
+
+    if (op->home && op->box && op->box->stalled) {
+        /* and for its file, which takes longer */
+        settled_add(s, op->box->dir, op->pending_at - 1);
+
+    } else {
+        settled_add_poll(s, op->pending_at - 1);
+    }
+}
+
+
+void
+apply_settle(apply_t *a)
+{
+    settled_t           s;
+    const apply_box_t  *box;
+
+    settled_init(&s);
+
+    for (box = a->stalled; box; box = box->next_stalled) {
+        if (box->naside) {
+            settled_add(&s, box->dir, box->aside[0].cursor - 1);
+        }
+    }
+
+    table_each(&a->ops, apply_settle_visit, &s);
+    settled_put(&s);
 }
 
 

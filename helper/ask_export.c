@@ -27,6 +27,7 @@ typedef struct {
     index_question_t   ask;
     uint64_t           cursor;      /* what began up to it is exported */
     uint64_t           until_us;
+    bool               waits;       /* ... and some of it for its file */
     char               dir[STORE_DIR_LEN];
 
     index_answer_t     page;
@@ -115,15 +116,20 @@ ask_export_new(ask_question_t *q)
 static int
 ask_export_ready(api_t *api, ask_question_t *q, ask_export_t *s)
 {
-    uint64_t  now;
+    uint64_t   now;
+    settled_t  settled;
 
     if (stats_get(STATS_APPLIED_CURSOR) >= s->cursor) {
 
         index_hurry(api->index, s->cursor);
 
-        if (index_reached(api->index, s->cursor)) {
+        if (index_settled(api->index, &settled) >= s->cursor
+            && settled_to(&settled, s->ask.dir) >= s->cursor)
+        {
             return 1;
         }
+
+        s->waits = settled_files(&settled, s->ask.dir) < s->cursor;
 
     } else {
         apply_want(api->apply, s->cursor);
@@ -413,6 +419,16 @@ ask_export(ask_question_t *q)
 
     s->ask.has_before = true;
     s->ask.before = (int64_t) s->cursor + 1;
+
+    if (rc == -1 && s->waits) {
+        return ask_refuse(q, 503, "GATEWAY_RECORDER_UNAVAILABLE", s->ask.dir
+                          ? "Records of this sandbox wait for its history file, "
+                          "which cannot be written now; the log of the helper "
+                          "says why."
+                          : "Records wait for a history file that cannot be "
+                          "written now; the log of the helper says which and "
+                          "why. Others can be exported with sandbox=ID.");
+    }
 
     if (rc == -1) {
         return ask_refuse(q, 503, "GATEWAY_RECORDER_UNAVAILABLE", "The list of "

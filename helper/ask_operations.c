@@ -6,6 +6,7 @@
 #include "ask_facets.h"
 #include "ask_records.h"
 #include "id.h"
+#include "schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,10 @@ typedef struct {
     bool               facets;
     unsigned           buckets;     /* 0: no histogram */
     char               dir[STORE_DIR_LEN];
+    settled_t          files;       /* what is missing in the index ... */
+    int64_t            settled;     /* ... for nothing is up to here */
+    bool               waits;       /* a record waits for its file */
+    bool               lacks;       /* ... or, read upwards, for its end */
 } ask_list_t;
 
 /* A page. */
@@ -125,6 +130,58 @@ ask_list_args(ask_list_t *s)
 }
 
 
+/*
+ * What the index has, and lacks in front of it.  A list that is read upwards ends
+ * where the first record is missing; one that is read downwards says so.
+ */
+static void
+ask_list_settle(api_t *api, ask_list_t *s)
+{
+    int64_t    to;
+    uint64_t   reached, files, polls;
+    settled_t  settled;
+
+    reached = index_settled(api->index, &settled);
+    files = settled_files(&settled, s->ask.dir);
+    polls = settled_to(&settled, s->ask.dir);
+
+    s->settled = (int64_t) (polls < reached ? polls : reached);
+
+    to = s->ask.has_before && s->ask.before <= (int64_t) s->wait.cursor
+         ? s->ask.before - 1 : (int64_t) s->wait.cursor;
+
+    s->waits = files < reached && (int64_t) files < to;
+    s->lacks = s->waits || (s->ask.ascending && s->settled < to);
+    s->files = settled;
+}
+
+
+/* Sandboxes whose records wait for their file. */
+static void
+ask_list_waiting(sb_out_t *out, const ask_list_t *s)
+{
+    bool      any;
+    unsigned  i;
+
+    any = false;
+    sb_out_key(out, "waiting");
+    sb_out_text(out, "[");
+
+    for (i = 0; i < s->files.n; i++) {
+        if (s->ask.dir == NULL || strcmp(s->ask.dir, s->files.files[i].dir) == 0
+            || strcmp(s->files.files[i].dir, SCHEMA_GATEWAY) == 0)
+        {
+            sb_out_text(out, any ? "," : "");
+            any = true;
+            sb_out_str(out, sb_str(s->files.files[i].dir,
+                                   strlen(s->files.files[i].dir)));
+        }
+    }
+
+    sb_out_text(out, "]");
+}
+
+
 /* Is there a record on that side of a cursor? */
 static bool
 ask_page_has(api_t *api, const ask_list_t *s, bool older, int64_t cursor)
@@ -172,9 +229,7 @@ static index_rc_e
 ask_page_read(api_t *api, ask_list_t *s, ask_page_t *page, index_answer_t *a)
 {
     bool              back;
-    int64_t           settled;
     index_rc_e        rc;
-    index_numbers_t   numbers;
     index_question_t  q;
 
     q = s->ask;
@@ -188,13 +243,9 @@ ask_page_read(api_t *api, ask_list_t *s, ask_page_t *page, index_answer_t *a)
          * Whoever follows what comes must not pass a record that is on its way
          * into the index, when one that began later is there already.
          */
-        index_numbers(api->index, &numbers);
-        settled = (int64_t) (s->wait.reached && s->wait.cursor > numbers.cursor
-                             ? s->wait.cursor : numbers.cursor);
-
-        if (!q.has_before || q.before > settled + 1) {
+        if (!q.has_before || q.before > s->settled + 1) {
             q.has_before = true;
-            q.before = settled + 1;
+            q.before = s->settled + 1;
         }
     }
 
@@ -429,6 +480,7 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
     api = q->context;
     memset(&page, 0, sizeof(page));
 
+    ask_list_settle(api, s);
     rc = ask_page_read(api, s, &page, &a);
 
     if (rc != INDEX_OK && rc != INDEX_PARTIAL) {
@@ -437,7 +489,8 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
                ? ASK_AGAIN : ask_list_failed(q, rc, a.why);
     }
 
-    complete = s->wait.reached && rc == INDEX_OK;
+    complete = s->wait.reached && rc == INDEX_OK && !(s->lacks
+               && !(s->ask.ascending && page.more));
 
     sb_out_text(&out, "{");
     sb_out_key(&out, "items");
@@ -463,6 +516,10 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
 
     if (s->buckets) {
         ask_list_histogram(api, s, &out, &complete);
+    }
+
+    if (s->waits) {
+        ask_list_waiting(&out, s);
     }
 
     sb_out_key(&out, "complete");

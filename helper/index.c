@@ -39,6 +39,7 @@ index_new(const char *base, const char *history, bool plain)
         return NULL;
     }
 
+    settled_init(&ix->settled);
     pthread_mutex_init(&ix->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -351,6 +352,8 @@ index_turn(index_t *ix, size_t *n)
     bool      left, swept;
     uint64_t  cursor;
 
+    settled_t  settled;
+
     *n = 0;
     left = false;
     swept = false;
@@ -362,6 +365,7 @@ index_turn(index_t *ix, size_t *n)
 
     /* what is told after this is of the next turn */
     cursor = stats_get(STATS_APPLIED_CURSOR);
+    settled_get(&settled);
     index_take(ix);
 
     if (sb_mono_us() >= ix->sweep_us) {
@@ -408,6 +412,8 @@ index_turn(index_t *ix, size_t *n)
         if (ix->numbers.ready && cursor > ix->reached) {
             ix->reached = cursor;
         }
+
+        ix->settled = settled;
 
         pthread_cond_broadcast(&ix->news);
         pthread_mutex_unlock(&ix->lock);
@@ -696,6 +702,20 @@ index_reached(index_t *ix, uint64_t cursor)
     pthread_mutex_unlock(&ix->lock);
 
     return reached;
+}
+
+
+uint64_t
+index_settled(index_t *ix, settled_t *s)
+{
+    uint64_t  cursor;
+
+    pthread_mutex_lock(&ix->lock);
+    *s = ix->settled;
+    cursor = ix->reached;
+    pthread_mutex_unlock(&ix->lock);
+
+    return cursor;
 }
 
 

@@ -15,6 +15,7 @@
 #define INDEX_H_INCLUDED
 
 #include "history_filter.h"
+#include "settled.h"
 #include "store.h"
 
 #define INDEX_LIMIT        500      /* hits of one answer */
@@ -165,6 +166,8 @@ index_rc_e index_histogram(index_t *ix, const index_question_t *q, unsigned n,
  * call the first two and come again (ask_later()).
  */
 bool index_reached(index_t *ix, uint64_t cursor);
+/* What was missing in it when it was that far: returns the cursor of then. */
+uint64_t index_settled(index_t *ix, settled_t *s);
 void index_hurry(index_t *ix, uint64_t cursor);
 bool index_wait(index_t *ix, uint64_t cursor, unsigned ms);
 

@@ -181,6 +181,7 @@ struct index_s {
     bool             usual;             /* priority, not the lowest */
     pthread_cond_t   news;              /* reached moved */
     uint64_t         reached;
+    settled_t        settled;           /* what was missing in front of it */
     index_numbers_t  numbers;
     index_reader_t  *readers;           /* free ones */
     unsigned         nreaders;

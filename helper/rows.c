@@ -86,7 +86,7 @@ rows_load(store_db_t *db, rows_op_t *op)
             "select (select status from history_events where event_id = ?1),"
             " (select max(n) + 1 from gateway_files where event_id = ?1),"
             " (select max(ord) + 1 from gateway_output where event_id = ?1),"
-            " exists(select 1 from gateway_pending where event_id = ?1)");
+            " (select cursor from gateway_pending where event_id = ?1)");
     if (st == NULL) {
         return sqlite3_errcode(db->db);
     }
@@ -99,7 +99,8 @@ rows_load(store_db_t *db, rows_op_t *op)
         op->started = text && strcmp(text, "started") == 0;
         op->nfiles = sqlite3_column_int64(st, 1);
         op->ord = sqlite3_column_int64(st, 2);
-        op->pending = sqlite3_column_int(st, 3) != 0;
+        op->pending = sqlite3_column_type(st, 3) != SQLITE_NULL;
+        op->pending_at = (uint64_t) sqlite3_column_int64(st, 3);
         rc = SQLITE_OK;
     }
 

@@ -22,7 +22,8 @@ typedef struct {
     uint8_t    id[16];
     bool       loaded;          /* the numbers below are right */
     bool       started;         /* its row exists and is not ended */
-    bool       pending;         /* its frames stand in gateway_pending */
+    bool       pending;         /* its frames stand in gateway_pending ... */
+    uint64_t   pending_at;      /* ... with this cursor */
     int64_t    ord;             /* next of gateway_output */
     int64_t    chunk[2];        /* next per stream */
     int64_t    bytes[2];        /* stored per stream */

@@ -172,6 +172,7 @@ rows_pend(store_db_t *db, rows_op_t *op, const rows_record_t *first,
     sb_buf_free(&frames);
 
     op->pending = (rc == SQLITE_OK);
+    op->pending_at = cursor;
     op->loaded = true;
 
     return rc;

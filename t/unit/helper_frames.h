@@ -30,10 +30,13 @@ fsync(int fd)
 }
 
 
+/* Or what a test has in its place. */
+static int  (*flush_hook)(int fd);
+
 int
 fdatasync(int fd)
 {
-    return fsync(fd);
+    return flush_hook ? flush_hook(fd) : fsync(fd);
 }
 
 

@@ -11,6 +11,8 @@
 
 #include "apply_int.h"
 #include "id.h"
+#include "schema.h"
+#include "settled.h"
 #include "stats.h"
 
 #include <sys/resource.h>
@@ -116,6 +118,95 @@ test_C102_locked_file(void **state)
     whole(40, "file.read", "s1", "succeeded", 200);
     go();
     is("s1", "select max(seq) from gateway_records", "16");
+}
+
+
+/* Who reads on behind a cursor is told what comes in front of it later. */
+static void
+test_settled(void **state)
+{
+    sqlite3    *db;
+    uint64_t    before, poll;
+    settled_t   s;
+
+    (void) state;
+
+    seen("s1");
+    seen("s2");
+    whole(1, "file.list", "s1", "succeeded", 200);
+    whole(2, "file.list", "s2", "succeeded", 200);
+    go();
+    settled_get(&s);
+    assert_true(settled_to(&s, NULL) == UINT64_MAX);
+
+    db = hold("s1");
+    before = journal_tail(p.journal).cursor;
+    whole(3, "file.read", "s1", "succeeded", 200);
+    whole(4, "file.read", "s2", "succeeded", 200);
+    whole(5, "file.read", "s1", "succeeded", 200);
+    assert_false(apply_all(p.apply));
+
+    settled_get(&s);
+    assert_int_equal(settled_to(&s, NULL), before);
+    assert_int_equal(settled_to(&s, "s1"), before);
+    assert_true(settled_to(&s, "s2") == UINT64_MAX);
+    assert_int_equal(stats_get(STATS_APPLIED_CURSOR),
+                     journal_tail(p.journal).cursor);
+
+    let_go(db);
+    go();
+    settled_get(&s);
+    assert_true(settled_to(&s, NULL) == UINT64_MAX);
+
+    /* a poll gets the cursor of its beginning when it is over */
+    poll_once(6, "sandbox.get", "s1", "succeeded");
+    tf_begin(&f, SB_F_BEGIN, SB_FF_FOLD, ++p.seq, 7, 7);
+    tf_str(&f, SB_T_TYPE, "sandbox.get");
+    tf_str(&f, SB_T_SANDBOX, "s1");
+    put();
+    poll = journal_tail(p.journal).cursor;
+    whole(8, "file.read", "s2", "succeeded", 200);
+    go();
+    settled_get(&s);
+    assert_int_equal(settled_to(&s, NULL), poll - 1);
+    assert_true(settled_files(&s, NULL) == UINT64_MAX);
+
+    end(7, "failed", 404, 1);
+    put();
+    go();
+    settled_get(&s);
+    assert_true(settled_to(&s, NULL) == UINT64_MAX);
+}
+
+
+/* More files than are told of: each counts for all. */
+static void
+test_settled_bounds(void **state)
+{
+    char       dir[16];
+    unsigned   i;
+    settled_t  s;
+
+    (void) state;
+
+    settled_init(&s);
+
+    for (i = 0; i < SETTLED_FILES; i++) {
+        (void) snprintf(dir, sizeof(dir), "s%u", i);
+        settled_add(&s, dir, 100 + i);
+    }
+
+    assert_int_equal(settled_files(&s, "s7"), 107);
+    assert_true(settled_files(&s, "t") == UINT64_MAX);
+
+    settled_add(&s, "t", 50);
+    assert_int_equal(settled_files(&s, "t"), 50);
+    assert_int_equal(settled_files(&s, "s7"), 50);
+
+    settled_init(&s);
+    settled_add(&s, SCHEMA_GATEWAY, 9);
+    settled_add(&s, SCHEMA_GATEWAY, 11);
+    assert_int_equal(settled_files(&s, "s7"), 9);
 }
 
 
@@ -736,6 +827,8 @@ main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
         store_case(test_C102_locked_file),
+        store_case(test_settled),
+        store_case(test_settled_bounds),
         store_case(test_locked_and_killed),
         store_case(test_C101_endless_reader),
         store_case(test_locked_gateway),
