@@ -267,9 +267,27 @@ server_forbid(server_t *s, const console_frame_t *f)
 }
 
 
+/* Whose frame cannot be written: a lease that is new was told to nobody, and
+ * nobody could end it. */
+static void
+server_lease_back(server_t *s, const sb_frame_t *f)
+{
+    sb_str_t  key, sandbox;
+
+    if (f->type == SB_F_LEASE
+        && (sb_field_get(f, SB_T_LOCK_WRITE, &key)
+            || sb_field_get(f, SB_T_LOCK_READ, &key))
+        && sb_field_get(f, SB_T_SANDBOX, &sandbox))
+    {
+        (void) locks_lease_end(s->conf->locks, f->op, sandbox);
+    }
+}
+
+
 void
 server_console(server_t *s)
 {
+    bool              whole;
     size_t            need;
     sb_frame_t        t;
     journal_item_t    item;
@@ -286,8 +304,9 @@ server_console(server_t *s)
         item.frame = f->frame;
         item.len = f->len;
 
-        if (sb_frame_read(&t, f->frame, f->len, &need) == SB_OK
-            && server_write(s, &item, 1) == 0)
+        whole = sb_frame_read(&t, f->frame, f->len, &need) == SB_OK;
+
+        if (whole && server_write(s, &item, 1) == 0)
         {
             inflight_note(s->conf->inflight, item.instance, &t);
             apply_wake(s->conf->apply);
@@ -295,6 +314,10 @@ server_console(server_t *s)
 
         } else if (f->seq) {
             server_forbid(s, f);
+
+            if (whole) {
+                server_lease_back(s, &t);
+            }
         }
 
         free(f);

@@ -14,7 +14,7 @@ use Test::More;
 
 plan skip_all => 'needs prlimit' if system('prlimit --version >/dev/null 2>&1');
 
-my $t = SandboxTest->new->start;
+my $t = SandboxTest->new(location => 'sandbox_locks on;')->start;
 $t->sandbox('s1');
 my $execd = '/v1/sandboxes/s1/proxy/44772';
 
@@ -48,6 +48,20 @@ is_deeply([ map { $_->status } @reads ], [ (200) x 20 ], 'C104: best_effort pass
 
 is(command()->status, 503, 'strict still is refused');
 
+# --- a lease that cannot be kept is nobody's ---------------------------------------------
+
+sub lease {
+    my $r = $t->post('/console/api/v1/sandboxes/s1/leases',
+                     body => '{"keys":[{"path":"/a","mode":"write"}],"timeout_ms":0}');
+    $t->secret($r->json->{token}) if $r->status == 201;
+
+    return $r;
+}
+
+is(lease()->code, 'GATEWAY_RECORDER_UNAVAILABLE', 'nor is a lease given');
+is_deeply($t->get('/console/api/v1/sandboxes/s1/locks')->json->{items}, [],
+          'and its keys are free');
+
 room('unlimited');
 
 my $after = $t->wait_for(sub { my $x = command(); $x->status == 200 ? $x : '' });
@@ -58,6 +72,7 @@ for ($before, $after, @reads) {
 }
 
 is($t->record($r)->{status}, 'failed', 'so is what was refused');
+is(lease()->status, 201, 'the lease is given');
 is_deeply([ $t->history->gaps('s1') ], [], 'nothing is missing');
 
 $t->stop;
