@@ -128,12 +128,14 @@ bool
 apply_stall(apply_t *a, apply_group_t *g, size_t from, int rc)
 {
     size_t               i, n;
+    uint64_t             last;
     apply_box_t         *box;
     apply_item_t        *item;
     apply_aside_t       *p;
 
     box = apply_stall_box(a, g);
     n = g->n - from;
+    last = box->naside ? box->aside[box->naside - 1].cursor : 0;
 
     if (a->naside + n > a->aside_most) {
         return false;
@@ -152,9 +154,7 @@ apply_stall(apply_t *a, apply_group_t *g, size_t from, int rc)
     for (i = from; i < g->n; i++) {
         item = &a->items[g->items[i]];
 
-        if (box->naside
-            && item->rec.r.cursor <= box->aside[box->naside - 1].cursor)
-        {
+        if (item->rec.r.cursor <= last) {
             /* the batch comes again, for another reason */
             continue;
         }
@@ -206,6 +206,31 @@ apply_stall_record(journal_record_t *r, int fd, int error,
 }
 
 
+/* A record that waited, as an item; false without memory. */
+static bool
+apply_stall_item(apply_t *a, apply_box_t *box, apply_group_t *g,
+    const journal_record_t *r, const apply_aside_t *p)
+{
+    apply_item_t  *item;
+
+    item = apply_item(a, r, p->op, g->box && p->op == NULL ? box : NULL);
+
+    if (item == NULL || apply_group_add(g, a->nitems - 1) != SB_OK) {
+        return false;
+    }
+
+    if (p->op == NULL && r->frame.type == SB_F_SEEN) {
+        apply_seen_of(item, box);
+
+    } else if (p->op == NULL && r->frame.type == SB_F_END) {
+        /* of its deletion */
+        item->state = sb_lit("gone");
+    }
+
+    return true;
+}
+
+
 /* Reads the records of a box that stand first, as items; their number. */
 static size_t
 apply_stall_read(apply_t *a, apply_box_t *box, apply_group_t *g)
@@ -215,7 +240,6 @@ apply_stall_read(apply_t *a, apply_box_t *box, apply_group_t *g)
     size_t            i, used, size;
     sb_rc_t           rc;
     uint32_t          segment;
-    apply_item_t     *item;
     apply_aside_t    *p;
     journal_record_t  r;
 
@@ -223,11 +247,22 @@ apply_stall_read(apply_t *a, apply_box_t *box, apply_group_t *g)
     error = 0;
     segment = 0;
     used = 0;
+    memset(&r, 0, sizeof(r));
 
-    for (i = 0; i < box->naside && i < APPLY_SLICE; i++) {
+    for (i = 0; i < box->naside; i++) {
         p = &box->aside[i];
 
-        if (used + p->size + 2 * APPLY_LOST_FRAME > APPLY_BUF) {
+        if (i && p->cursor == p[-1].cursor) {
+            /* what the record before it is besides: it stays with it */
+
+            if (!p[-1].lost && !apply_stall_item(a, box, g, &r, p)) {
+                break;
+            }
+
+            continue;
+        }
+
+        if (i >= APPLY_SLICE || used + p->size + 2 * APPLY_LOST_FRAME > APPLY_BUF) {
             break;
         }
 
@@ -263,14 +298,8 @@ apply_stall_read(apply_t *a, apply_box_t *box, apply_group_t *g)
             continue;
         }
 
-        item = apply_item(a, &r, p->op, g->box && p->op == NULL ? box : NULL);
-
-        if (item == NULL || apply_group_add(g, a->nitems - 1) != SB_OK) {
+        if (!apply_stall_item(a, box, g, &r, p)) {
             break;
-        }
-
-        if (p->op == NULL && r.frame.type == SB_F_SEEN) {
-            apply_seen_of(item, box);
         }
 
         used += p->size;

@@ -378,6 +378,13 @@ apply_slice(apply_t *a, apply_slice_t *s)
 }
 
 
+static uint64_t
+apply_cursor(const apply_t *a, const apply_slice_t *s, size_t i)
+{
+    return a->items[s->group->items[i]].rec.r.cursor;
+}
+
+
 bool
 apply_write_groups(apply_t *a)
 {
@@ -394,6 +401,15 @@ apply_write_groups(apply_t *a)
             most = low ? APPLY_SLICE_LOW
                        : a->busy ? APPLY_SLICE : APPLY_SLICE_IDLE;
             s.to = n - s.from > most ? s.from + most : n;
+
+            /* what one record is besides is written with it: a file is asked
+             * by its cursor what it has */
+
+            while (s.to < n && apply_cursor(a, &s, s.to)
+                               == apply_cursor(a, &s, s.to - 1))
+            {
+                s.to++;
+            }
 
             ok = low ? apply_low_slice(a, &s) : apply_slice(a, &s);
 

@@ -121,6 +121,48 @@ test_C102_locked_file(void **state)
 }
 
 
+/* Upstream deleted a sandbox: one record, which its file has to take twice, as the
+ * end of the operation and as news of the sandbox. */
+static void
+test_deleted(void **state)
+{
+    unsigned  i, n;
+    sqlite3  *db;
+
+    (void) state;
+
+    /* while its file is locked, behind as many as are read at a time */
+    seen("s1");
+    whole(1, "file.list", "s1", "succeeded", 200);
+    go();
+    db = hold("s1");
+
+    for (n = 0; n < APPLY_SLICE / 2 - 1; n++) {
+        whole(2 + n, "file.read", "s1", "succeeded", 200);
+    }
+
+    whole(2 + n, "sandbox.delete", "s1", "succeeded", 204);
+    assert_false(apply_all(p.apply));
+    let_go(db);
+    go();
+    is("s1", "select value from gateway_state where key = 'state'", "gone");
+    is("s1", "select count(*) from history_events where status = 'started'", "0");
+
+    /* at the end of a transaction */
+    seen("s2");
+    whole(5000, "file.list", "s2", "succeeded", 200);
+    go();
+
+    for (i = 0; i < APPLY_SLICE_IDLE / 2 - 1; i++) {
+        whole(5001 + i, "file.read", "s2", "succeeded", 200);
+    }
+
+    whole(5001 + i, "sandbox.delete", "s2", "succeeded", 204);
+    go();
+    is("s2", "select value from gateway_state where key = 'state'", "gone");
+}
+
+
 /* Who reads on behind a cursor is told what comes in front of it later. */
 static void
 test_settled(void **state)
@@ -827,6 +869,7 @@ main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
         store_case(test_C102_locked_file),
+        store_case(test_deleted),
         store_case(test_settled),
         store_case(test_settled_bounds),
         store_case(test_locked_and_killed),
