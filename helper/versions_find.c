@@ -290,14 +290,28 @@ versions_newest(store_db_t *db, const versions_self_t *self, const char *path,
 }
 
 
+/* Is a directory known to be quiet since then?  The files of one operation lie
+ * side by side more often than not. */
+static bool
+versions_quiet(const versions_self_t *self, const versions_row_t *newest,
+    const char *dir, size_t len)
+{
+    return self->quiet_since[0]
+           && strcmp(newest->id, self->quiet_since) >= 0
+           && strncmp(self->quiet, dir, len) == 0
+           && (self->quiet[len] == '/' || self->quiet[len] == '\0');
+}
+
+
 /* What became of a directory above since then. */
 static int
-versions_above(store_db_t *db, const versions_self_t *self,
+versions_above(store_db_t *db, versions_self_t *self,
     const versions_row_t *newest, const char *path, version_t *out)
 {
     int             rc, n;
-    char            dir[4096];
-    size_t          len;
+    bool            quiet;
+    char            dir[sizeof(self->quiet)];
+    size_t          len, nearest;
     sqlite3_stmt   *st;
     versions_row_t  r;
 
@@ -309,17 +323,34 @@ versions_above(store_db_t *db, const versions_self_t *self,
     }
 
     memcpy(dir, path, len + 1);
+    nearest = 0;
+    quiet = true;
 
     for ( ;; ) {
         while (len && dir[len - 1] != '/') {
             len--;
         }
 
-        if (len <= 1) {
+        if (len <= 1 || versions_quiet(self, newest, dir, len - 1)) {
+
+            if (quiet && nearest) {
+                memcpy(self->quiet, path, nearest);
+                self->quiet[nearest] = '\0';
+                (void) strcpy(self->quiet_since, newest->id);
+            }
+
             return SQLITE_OK;
         }
 
         dir[--len] = '\0';
+        nearest = nearest ? nearest : len;
+
+        if (self->dirs == VERSIONS_DIRS) {
+            out->assumed = true;
+            return SQLITE_OK;
+        }
+
+        self->dirs++;
 
         st = store_stmt(db, ROWS_VERSION_ABOVE, VERSIONS_ROW
                         " where (f.path = ?1 or f.old_path = ?1)"
@@ -339,6 +370,7 @@ versions_above(store_db_t *db, const versions_self_t *self,
 
             if (versions_says(&r) && r.type != SB_OP_FILE_READ) {
                 out->state = VERSION_UNKNOWN;
+                quiet = false;
             }
         }
 
@@ -350,6 +382,7 @@ versions_above(store_db_t *db, const versions_self_t *self,
 
         if (n == VERSIONS_ABOVE) {
             out->assumed = true;
+            quiet = false;
         }
     }
 }
@@ -422,7 +455,7 @@ versions_same(store_db_t *db, const versions_self_t *self, const char *path,
 
 
 int
-versions_find(store_db_t *db, const versions_self_t *self, const char *path,
+versions_find(store_db_t *db, versions_self_t *self, const char *path,
     int64_t n, version_t *out)
 {
     int             rc;
@@ -465,7 +498,7 @@ versions_find(store_db_t *db, const versions_self_t *self, const char *path,
 
 
 int
-versions_find_in(sqlite3 *db, const versions_self_t *self, const char *path,
+versions_find_in(sqlite3 *db, versions_self_t *self, const char *path,
     int64_t n, version_t *out)
 {
     int           rc;

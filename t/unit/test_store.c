@@ -10,6 +10,7 @@
 #include "history_pieces.h"
 #include "history_query.h"
 #include "store_place.h"
+#include "versions_find.h"
 
 
 static void
@@ -350,6 +351,90 @@ test_C162_flood(void **state)
     flood_read(&got);
     assert_int_equal(got.n, sizeof(want));
     assert_memory_equal(got.text, want, sizeof(want));
+}
+
+
+/* Runs of a statement since it was asked last. */
+static int
+asked(const char *dir, unsigned stmt)
+{
+    int          rc;
+    store_db_t  *db;
+
+    db = store_get(p.store, dir, false, &rc);
+    assert_non_null(db);
+
+    return sqlite3_stmt_status(db->stmts[stmt], SQLITE_STMTSTATUS_RUN, 1);
+}
+
+
+/* Writes n files, one below the other or side by side, at that depth. */
+static void
+deep_files(unsigned op, unsigned n, size_t depth, bool beside)
+{
+    size_t    k, len;
+    unsigned  i;
+
+    static char  path[4096];
+
+    begin(op, "file.write", "s1", op * 100);
+    put();
+    facts(op);
+
+    for (i = 0; i < n; i++) {
+        len = (size_t) snprintf(path, sizeof(path), "/%u", beside ? 0 : i);
+
+        for (k = 1; k < depth; k++) {
+            path[len++] = '/';
+            path[len++] = 'd';
+        }
+
+        (void) snprintf(path + len, sizeof(path) - len, "/f%u", i);
+        tf_str(&f, SB_T_FILE_PATH, path);
+        tf_u64(&f, SB_T_FILE_SIZE, 1);
+        sb_frame_put(&f.w, SB_T_FILE_SHA256, sb_str(path, 32));
+    }
+
+    put();
+    end(op, "succeeded", 200, op * 100 + 10);
+    put();
+    go();
+}
+
+
+/* What is looked at above the files of one operation has a bound. */
+static void
+test_deep_files(void **state)
+{
+    (void) state;
+
+    seen("s1");
+    deep_files(1, 12, 1000, false);
+    deep_files(2, 12, 1000, false);
+    assert_int_equal(asked("s1", ROWS_VERSION_ABOVE), VERSIONS_DIRS);
+    is("s1", "select group_concat(before) from (select before from gateway_files"
+       " where event_id = (select max(event_id) from history_events)"
+       " order by n)", "history,history,history,history,history,history,"
+       "history,history,assumed,assumed,assumed,assumed");
+
+    /* those of one directory have the same ones above them */
+    deep_files(3, 100, 10, true);
+    deep_files(4, 100, 10, true);
+    assert_int_equal(asked("s1", ROWS_VERSION_ABOVE), 10);
+    is("s1", "select distinct before from gateway_files where event_id ="
+       " (select max(event_id) from history_events)", "history");
+
+    /* one of which has become another since */
+    begin(5, "file.move", "s1", 500);
+    tf_str(&f, SB_T_FILE_PATH, "/0/d/e");
+    tf_str(&f, SB_T_FILE_OLD, "/0/d/d");
+    put();
+    end(5, "succeeded", 200, 510);
+    put();
+    go();
+    deep_files(6, 3, 10, true);
+    is("s1", "select distinct before from gateway_files where event_id ="
+       " (select max(event_id) from history_events)", "unavailable");
 }
 
 
@@ -976,6 +1061,7 @@ main(int argc, char **argv)
         store_case(test_chunks),
         store_case(test_C162_flood),
         store_case(test_files),
+        store_case(test_deep_files),
         store_case(test_bad_text),
         store_case(test_result_null),
         store_case(test_create_moves),
