@@ -82,6 +82,8 @@ struct apply_op_s {
     /* of one slice */
     rows_record_t  *first, **last;
     bool            touched;
+    int64_t         unkept_was;     /* what row said before it */
+    bool            told_was;
 };
 
 typedef struct {

@@ -14,18 +14,121 @@
 
 /* --- one transaction ---------------------------------------------------- */
 
+static bool
+apply_is_logic(int rc)
+{
+    switch (rc & 0xff) {
+
+    case SQLITE_ERROR:
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+    case SQLITE_TOOBIG:
+    case SQLITE_RANGE:
+    case SQLITE_MISUSE:
+        return true;
+
+    default:
+        return false;
+    }
+}
+
+
+/* Where the transaction stood before the operation at hand. */
+typedef struct {
+    size_t   chain;
+    int64_t  seq;
+    int64_t  contents;
+} apply_mark_t;
+
+
+/* What was written of it does not count. */
+static void
+apply_op_back(apply_op_t *op)
+{
+    op->row.loaded = false;
+    op->row.pending = false;
+    op->row.unkept = op->unkept_was;
+    op->row.told = op->told_was;
+}
+
+
+static void
+apply_back(store_db_t *db, apply_op_t *op, const apply_mark_t *m)
+{
+    bulk_clear(db->bulk);
+    (void) sqlite3_exec(db->db, "rollback to one", NULL, NULL, NULL);
+    db->next_seq = m->seq;
+    db->contents_news = m->contents;
+    db->nfolds = 0;
+    chain_back(&db->chain, m->chain);
+
+    if (op) {
+        apply_op_back(op);
+    }
+}
+
+
+/* In the place of records that do not fit: a gap, and the bare end of their
+ * operation if that is among them. */
+static int
+apply_left_out(store_db_t *db, apply_op_t *op, const apply_item_t *item,
+    bool end)
+{
+    int                 rc;
+    char                mem[256];
+    bool                begins;
+    size_t              need;
+    sb_str_t            v;
+    rows_record_t      *r, bare;
+    sb_frame_writer_t   w;
+
+    begins = op && op->first->r.frame.type == SB_F_BEGIN;
+
+    rows_try(rc, rows_failed(db, op ? op->row.id : NULL, begins,
+                             "not_recordable", item->rec.r.cursor));
+
+    for (r = end && op && !begins ? op->first : NULL; r; r = r->next) {
+
+        if (r->r.frame.type != SB_F_END
+            || sb_field_get(&r->r.frame, SB_T_DETACHED, &v))
+        {
+            continue;
+        }
+
+        sb_frame_begin(&w, mem, sizeof(mem), SB_F_END, 0, 0, op->row.id,
+                       r->r.frame.time_us);
+        sb_frame_put(&w, SB_T_STATUS, sb_lit("unknown"));
+        sb_frame_put(&w, SB_T_REASON, sb_lit("not_recordable"));
+
+        bare = *r;
+        bare.next = NULL;
+        bare.r.raw = mem;
+
+        if (sb_frame_read(&bare.r.frame, mem, sb_frame_end(&w), &need) == SB_OK)
+        {
+            rows_try(rc, rows_write(db, &op->row, &bare, false));
+        }
+
+        break;
+    }
+
+    return store_flush(db);
+}
+
+
 static int
 apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
     const apply_item_t *item)
 {
-    int      rc;
-    char     id[SB_UUID_LEN + 1];
-    size_t   mark;
-    int64_t  seq, contents;
+    int           rc;
+    char          id[SB_UUID_LEN + 1];
+    bool          end;
+    apply_mark_t  m;
 
-    seq = db->next_seq;
-    contents = db->contents_news;
-    mark = chain_mark(&db->chain);
+    rc = SQLITE_OK;
+    m.seq = db->next_seq;
+    m.contents = db->contents_news;
+    m.chain = chain_mark(&db->chain);
 
     if (careful) {
         rows_try(rc, sqlite3_exec(db->db, "savepoint one", NULL, NULL, NULL));
@@ -60,30 +163,35 @@ apply_guarded(store_db_t *db, bool careful, apply_op_t *op,
 
     if (rc == SQLITE_OK) {
         rc = store_flush(db);
-
-    } else {
-        bulk_clear(db->bulk);
     }
 
-    if (rc != SQLITE_OK) {
+    if (apply_is_logic(rc)) {
         sb_uuid_text(id, op ? op->row.id : item->rec.r.frame.op);
         log_minutely(LOG_ERROR, "record %llu (operation %s) does not fit into "
                      "the history of %s and is left out: %s",
                      (unsigned long long) item->rec.r.cursor, id, db->dir,
                      sqlite3_errmsg(db->db));
+    }
 
-        (void) sqlite3_exec(db->db, "rollback to one", NULL, NULL, NULL);
-        db->next_seq = seq;
-        db->contents_news = contents;
-        db->nfolds = 0;
-        chain_back(&db->chain, mark);
+    for (end = true; apply_is_logic(rc); end = false) {
+        apply_back(db, op, &m);
 
-        if (op) {
-            op->row.loaded = false;
+        if (item->op == NULL && item->rec.r.frame.type != SB_F_GAP) {
+            /* news of a sandbox: no record is missing */
+            rc = SQLITE_OK;
+            break;
+        }
+
+        rc = apply_left_out(db, op, item, end);
+
+        if (!end && apply_is_logic(rc)) {
+            apply_back(db, op, &m);
+            rc = SQLITE_OK;
         }
     }
 
-    return sqlite3_exec(db->db, "release one", NULL, NULL, NULL);
+    return rc == SQLITE_OK
+           ? sqlite3_exec(db->db, "release one", NULL, NULL, NULL) : rc;
 }
 
 
@@ -121,7 +229,7 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
 {
     int            rc;
     size_t         i, unkept;
-    uint64_t       last;
+    uint64_t       last, bytes;
     apply_op_t    *op;
     apply_item_t  *item;
 
@@ -139,6 +247,8 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
 
         if (!op->touched) {
             op->touched = true;
+            op->unkept_was = op->row.unkept;
+            op->told_was = op->row.told;
             op->first = NULL;
             op->last = &op->first;
         }
@@ -152,6 +262,7 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
     rc = store_begin(db);
     last = db->applied;
     unkept = 0;
+    bytes = 0;
 
     for (i = s->from; i < s->to; i++) {
         item = &a->items[s->group->items[i]];
@@ -171,6 +282,7 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
 
         if (rc == SQLITE_OK) {
             rc = apply_guarded(db, s->careful, op, item);
+            bytes += op ? (uint64_t) (op->row.unkept - op->unkept_was) : 0;
             unkept += op && op->row.skipped
                       && op->first->r.frame.type == SB_F_BEGIN;
         }
@@ -188,6 +300,7 @@ apply_slice_write(apply_t *a, store_db_t *db, const apply_slice_t *s)
 
     if (rc == SQLITE_OK) {
         stats_add(STATS_UNKEPT, unkept);
+        stats_add(STATS_UNKEPT_BYTES, bytes);
     }
 
     if (rc == SQLITE_OK && a->retain) {
@@ -209,28 +322,8 @@ apply_slice_undo(apply_t *a, const apply_slice_t *s)
         op = a->items[s->group->items[i]].op;
 
         if (op) {
-            op->row.loaded = false;
-            op->row.pending = false;
+            apply_op_back(op);
         }
-    }
-}
-
-
-static bool
-apply_is_logic(int rc)
-{
-    switch (rc & 0xff) {
-
-    case SQLITE_ERROR:
-    case SQLITE_CONSTRAINT:
-    case SQLITE_MISMATCH:
-    case SQLITE_TOOBIG:
-    case SQLITE_RANGE:
-    case SQLITE_MISUSE:
-        return true;
-
-    default:
-        return false;
     }
 }
 

@@ -56,9 +56,9 @@ int rows_write(store_db_t *db, rows_op_t *op, const rows_record_t *first,
  * of this file were lost. */
 int rows_gap(store_db_t *db, const journal_record_t *r);
 int rows_lost(store_db_t *db, const char *reason, uint64_t cursor);
-/* Part of an operation cannot be recorded. */
-int rows_failed(store_db_t *db, const uint8_t id[16], const char *reason,
-    uint64_t cursor);
+/* Part of an operation, or so many as a whole, cannot be recorded. */
+int rows_failed(store_db_t *db, const uint8_t id[16], int64_t operations,
+    const char *reason, uint64_t cursor);
 
 /*
  * What a full file does not take (retain.h): counts an operation without a row,

@@ -171,13 +171,13 @@ rows_gap(store_db_t *db, const journal_record_t *r)
 int
 rows_lost(store_db_t *db, const char *reason, uint64_t cursor)
 {
-    return rows_failed(db, NULL, reason, cursor);
+    return rows_failed(db, NULL, 0, reason, cursor);
 }
 
 
 int
-rows_failed(store_db_t *db, const uint8_t id[16], const char *reason,
-    uint64_t cursor)
+rows_failed(store_db_t *db, const uint8_t id[16], int64_t operations,
+    const char *reason, uint64_t cursor)
 {
     char        operation[SB_UUID_LEN + 1];
     rows_gap_t  g;
@@ -190,6 +190,7 @@ rows_failed(store_db_t *db, const uint8_t id[16], const char *reason,
         g.operation = sb_str(operation, SB_UUID_LEN);
     }
 
+    g.operations = operations;
     g.from = sb_now_us();
     g.to = g.from;
     g.reason = sb_str(reason, strlen(reason));

@@ -387,7 +387,6 @@ rows_output_unkept(store_db_t *db, rows_op_t *op, const rows_record_t *first)
     }
 
     op->unkept += bytes;
-    stats_add(STATS_UNKEPT_BYTES, (uint64_t) bytes);
 
     if (bytes == 0 || ends || op->told) {
         return SQLITE_OK;

@@ -45,7 +45,7 @@ rows_pty_failed(rows_pty_t *p, int rc)
 
     p->op->term_failed = true;
 
-    return rows_failed(p->db, p->op->id, "recording_failed", p->cursor);
+    return rows_failed(p->db, p->op->id, 0, "recording_failed", p->cursor);
 }
 
 

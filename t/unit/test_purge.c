@@ -540,6 +540,59 @@ test_stop_recording(void **state)
 }
 
 
+/* What was counted in a transaction that did not happen counts once. */
+static void
+test_stop_recording_again(void **state)
+{
+    char      path[512];
+    sqlite3  *db;
+    unsigned  i;
+    uint64_t  bytes;
+
+    (void) state;
+
+    conf.size = 2 * 1024 * 1024;
+    conf.overflow = RETAIN_STOP_RECORDING;
+    limits();
+    seen("a");
+
+    for (i = 0; i < 12; i++) {
+        command(1 + i, "a", 160000, i);
+        go();
+    }
+
+    begin(50, "command.execute", "a", 50000000);
+    put();
+    facts(50);
+    tf_str(&f, SB_T_COMMAND, "make");
+    put();
+    go();
+
+    /* the first try ends with a record that does not fit */
+    assert_true(store_dir_path(path, sizeof(path), p.history, "a") != 0);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "create trigger a before insert on"
+                                  " history_events when new.operation_type ="
+                                  " 'file.read' begin select raise(abort, 'no');"
+                                  " end", NULL, NULL, NULL), SQLITE_OK);
+    (void) sqlite3_close(db);
+
+    bytes = stats_get(STATS_UNKEPT_BYTES);
+    output(50, 0, "abc", 3, 50000001);
+    whole(51, "file.read", "a", "succeeded", 200);
+    go();
+    assert_int_equal(stats_get(STATS_UNKEPT_BYTES), bytes + 3);
+    is("a", "select output_complete || history_storage_state from"
+       " command_executions where event_id like '%-000000000032'",
+       "0metadata_only");
+    end(50, "succeeded", 200, 51000000);
+    put();
+    go();
+    is("a", "select json_extract(result_json, '$.output_dropped_bytes') from"
+       " history_events where event_id like '%-000000000032'", "3");
+}
+
+
 /* Operations that are counted because the file was full: told, and not yet. */
 static unsigned
 unkept(void)
@@ -1024,6 +1077,7 @@ main(int argc, char **argv)
         limits_case(test_total),
         limits_case(test_total_alone),
         limits_case(test_stop_recording),
+        limits_case(test_stop_recording_again),
         limits_case(test_full_replayed),
         limits_case(test_purged_replayed),
         limits_case(test_fail_operation),

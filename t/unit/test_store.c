@@ -438,6 +438,55 @@ test_deep_files(void **state)
 }
 
 
+/* In the file of another process: what has such a command does not fit. */
+static void
+refuse(const char *dir, const char *sql)
+{
+    char      path[512];
+    sqlite3  *db;
+
+    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    (void) sqlite3_close(db);
+}
+
+
+/* What does not fit into a file is a gap there; what is beside it is kept. */
+static void
+test_not_recordable(void **state)
+{
+    (void) state;
+
+    seen("s1");
+    begin(1, "command.execute", "s1", 1);
+    put();
+    go();
+    refuse("s1", "create trigger a before insert on history_events when"
+           " new.operation_type = 'file.read' begin select raise(abort, 'no');"
+           " end; create trigger b before update on history_events when"
+           " new.status = 'failed' begin select raise(abort, 'no'); end");
+
+    whole(2, "file.list", "s1", "succeeded", 200);
+    whole(3, "file.read", "s1", "succeeded", 200);
+    end(1, "failed", 500, 10);
+    put();
+    whole(4, "file.list", "s1", "succeeded", 200);
+    go();
+
+    is("s1", "select operation_type || status || ifnull(json_extract("
+       "result_json, '$.reason'), '') from history_events order by seq",
+       "command.executeunknownnot_recordable;file.listsucceeded;"
+       "gateway.gapunknownnot_recordable;gateway.gapunknownnot_recordable;"
+       "file.listsucceeded");
+    is("s1", "select operations || substr(json_extract(result_json,"
+       " '$.operation_id'), -1) || (cursor > 0) from gateway_gaps join"
+       " history_events using (event_id) order by seq", "131;011");
+    is("s1", "select count(*) || max(seq) from gateway_records", "55");
+    is("s1", "pragma integrity_check", "ok");
+}
+
+
 static void
 test_files(void **state)
 {
@@ -1060,6 +1109,7 @@ main(int argc, char **argv)
         store_case(test_row_in_pieces),
         store_case(test_chunks),
         store_case(test_C162_flood),
+        store_case(test_not_recordable),
         store_case(test_files),
         store_case(test_deep_files),
         store_case(test_bad_text),
