@@ -1,5 +1,8 @@
 #include "history_list.h"
+#include "history_query.h"
 #include "history_text.h"
+#include "schema.h"
+#include "store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,7 +206,7 @@ history_list_free(history_list_t *list)
 /* Prints the row that a bound statement gives, if any, and resets it. */
 static bool
 history_list_print_row(history_place_t *place, history_box_t *box,
-    sqlite3_stmt *stmt, history_printer_t *printer, bool *done)
+    sqlite3_stmt *stmt, history_printer_t *printer, bool *done, bool *missing)
 {
     int              rc;
     history_error_t  err;
@@ -219,8 +222,114 @@ history_list_print_row(history_place_t *place, history_box_t *box,
     }
 
     sqlite3_reset(stmt);
+    *missing = rc == 0;
 
     return rc != 1 || history_printer_send(printer);
+}
+
+
+/* The box that a record of _gateway has moved into, and its row there; NULL: it
+ * has not, or there is no more of it. */
+static history_box_t *
+history_list_moved(history_place_t *place, history_box_t *gateway,
+    int64_t cursor, int64_t *row)
+{
+    int               rc;
+    char              id[HISTORY_ID_MAX], to[STORE_DIR_LEN];
+    sqlite3          *db;
+    sqlite3_stmt     *stmt;
+    history_error_t   err;
+
+    db = history_place_db(place, gateway);
+    stmt = db ? history_prepare(db, "SELECT event_id FROM gateway_records WHERE"
+                                " cursor = ?1 AND moved_to IS NOT NULL", &err)
+              : NULL;
+    if (stmt == NULL) {
+        return NULL;
+    }
+
+    sqlite3_bind_int64(stmt, 1, cursor);
+    rc = history_step(stmt, &err);
+
+    if (rc == 1) {
+        (void) snprintf(id, sizeof(id), "%.*s",
+                        (int) history_column(stmt, 0).len,
+                        history_column(stmt, 0).data);
+    }
+
+    sqlite3_finalize(stmt);
+
+    /* its file may be younger than the list of them */
+
+    if (rc != 1 || history_query_moved(db, id, to, &err) != 1
+        || !history_place_scan(place))
+    {
+        return NULL;
+    }
+
+    for (size_t i = 0; i < place->n; i++) {
+        if (strcmp(place->boxes[i]->dir, to) == 0) {
+            db = history_place_db(place, place->boxes[i]);
+
+            return db && history_query_row(db, id, row, &err) == 1
+                   ? place->boxes[i] : NULL;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* Prints a record that is not where it was when the list was made. */
+static bool
+history_list_print_moved(history_list_t *list, size_t i,
+    history_printer_t *printer)
+{
+    bool              ok, missing;
+    int64_t           row;
+    sqlite3          *db;
+    sqlite3_stmt     *stmt;
+    history_box_t    *box, *to;
+    history_key_t    *key;
+    history_error_t   err;
+
+    key = &list->keys[i];
+    box = list->boxes[key->box];
+
+    if (key->cursor >= 0
+        && ((i && key[-1].cursor == key->cursor)
+            || (i + 1 < list->n && key[1].cursor == key->cursor)))
+    {
+        /* the list has it where it moved to, too */
+        return true;
+    }
+
+    ok = true;
+    missing = true;
+    row = 0;
+    stmt = NULL;
+    to = key->cursor >= 0 && strcmp(box->dir, SCHEMA_GATEWAY) == 0
+         ? history_list_moved(list->place, box, key->cursor, &row) : NULL;
+    db = to ? history_place_db(list->place, to) : NULL;
+
+    if (db) {
+        stmt = history_query_record(db, false, &err);
+    }
+
+    if (stmt) {
+        sqlite3_bind_int64(stmt, 1, row);
+        ok = history_list_print_row(list->place, to, stmt, printer, &key->done,
+                                    &missing);
+        sqlite3_finalize(stmt);
+    }
+
+    if (missing) {
+        history_say("a record of %s was removed while the list was made",
+                    box->dir);
+        list->place->incomplete = true;
+    }
+
+    return ok;
 }
 
 
@@ -228,7 +337,8 @@ bool
 history_list_print(history_list_t *list, history_printer_t *printer,
     bool reverse)
 {
-    bool              ok;
+    bool              ok, missing;
+    size_t            at;
     sqlite3          *db;
     history_box_t    *box, *last;
     sqlite3_stmt     *stmt;
@@ -240,7 +350,8 @@ history_list_print(history_list_t *list, history_printer_t *printer,
     stmt = NULL;
 
     for (size_t i = 0; i < list->n && ok; i++) {
-        key = &list->keys[reverse ? list->n - 1 - i : i];
+        at = reverse ? list->n - 1 - i : i;
+        key = &list->keys[at];
         box = list->boxes[key->box];
 
         if (box != last) {
@@ -262,7 +373,15 @@ history_list_print(history_list_t *list, history_printer_t *printer,
         if (stmt != NULL) {
             sqlite3_bind_int64(stmt, 1, key->row);
             ok = history_list_print_row(list->place, box, stmt, printer,
-                                        &key->done);
+                                        &key->done, &missing);
+
+            if (ok && missing) {
+                /* another file has to be open for it */
+                sqlite3_finalize(stmt);
+                stmt = NULL;
+                last = NULL;
+                ok = history_list_print_moved(list, at, printer);
+            }
         }
     }
 
@@ -276,7 +395,7 @@ bool
 history_list_print_one(history_place_t *place, history_box_t *box,
     int64_t row, history_printer_t *printer)
 {
-    bool              ok, done;
+    bool              ok, done, missing;
     sqlite3          *db;
     sqlite3_stmt     *stmt;
     history_error_t   err;
@@ -293,7 +412,7 @@ history_list_print_one(history_place_t *place, history_box_t *box,
     }
 
     sqlite3_bind_int64(stmt, 1, row);
-    ok = history_list_print_row(place, box, stmt, printer, &done);
+    ok = history_list_print_row(place, box, stmt, printer, &done, &missing);
     sqlite3_finalize(stmt);
 
     return ok;

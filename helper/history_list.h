@@ -37,7 +37,8 @@ bool history_list_search(history_list_t *list, history_box_t *only,
 bool history_list_add(history_list_t *list, const history_key_t *key);
 /* Sorts, and drops all but the newest. */
 void history_list_trim(history_list_t *list, int64_t limit);
-/* Prints them; false when stdout takes no more. */
+/* Prints them, also those that have moved out of _gateway since; one that is gone
+ * is said and makes place->incomplete true.  False when stdout takes no more. */
 bool history_list_print(history_list_t *list, history_printer_t *printer,
     bool reverse);
 void history_list_free(history_list_t *list);
