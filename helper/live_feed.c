@@ -92,6 +92,7 @@ void
 live_event_free(live_event_t *e)
 {
     if (e && __atomic_sub_fetch(&e->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+        live_event_free(e->base);
         free(e->mem);
         free(e);
     }
@@ -206,9 +207,22 @@ live_event_make(uint64_t cursor, live_kind_e kind, const char *name,
 
 /* --- operations ------------------------------------------------------------ */
 
+/* What was known of it is not all any more. */
+static void
+live_feed_stale(live_feed_t *f, live_op_t *op)
+{
+    if (op->facts) {
+        f->bytes -= op->facts->held;
+        live_event_free(op->facts);
+        op->facts = NULL;
+    }
+}
+
+
 static void
 live_feed_drop(live_feed_t *f, live_op_t *op)
 {
+    live_feed_stale(f, op);
     f->bytes -= op->frames.cap;
     table_remove(&f->ops, &op->node);
     live_op_clear(op);
@@ -248,6 +262,7 @@ live_feed_keep(live_feed_t *f, live_op_t *op, const journal_record_t *r)
 {
     size_t  before;
 
+    live_feed_stale(f, op);
     live_op_sandbox(op, &r->frame);
     before = op->frames.cap;
 
@@ -344,6 +359,40 @@ live_feed_piece(sb_out_t *out, uint64_t stream, uint64_t at_us,
 }
 
 
+/*
+ * What filters look at of an operation, as an event without a text that its
+ * output shares: a command of a megabyte is not read for each piece.
+ */
+static live_event_t *
+live_feed_facts(live_feed_t *f, live_op_t *op)
+{
+    live_event_t            *e;
+    history_filter_facts_t   facts;
+
+    if (op->facts) {
+        return live_event_ref(op->facts);
+    }
+
+    if (!live_row_facts(f->row, op, &facts)) {
+        return NULL;
+    }
+
+    e = live_event_new(op->cursor, LIVE_TEXT, 0);
+
+    if (e == NULL || !live_event_facts(e, &facts, sb_str("", 0))) {
+        live_event_free(e);
+        return NULL;
+    }
+
+    if (f->bytes + e->held <= LIVE_STATE_MAX) {
+        f->bytes += e->held;
+        op->facts = live_event_ref(e);
+    }
+
+    return e;
+}
+
+
 static live_event_t *
 live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
 {
@@ -352,12 +401,14 @@ live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
     uint16_t                 tag;
     uint64_t                 stream, at_us, cut;
     sb_str_t                 fields, v;
-    live_event_t            *e;
+    live_event_t            *e, *base;
     sb_buf_t                 text = { .max = 2 * LIVE_OUTPUT_MAX };
     sb_out_t                 out = { .buf.max = LIVE_EVENT_MAX };
     history_filter_facts_t   facts;
 
-    if (!live_row_facts(f->row, op, &facts)) {
+    base = live_feed_facts(f, op);
+
+    if (base == NULL) {
         return NULL;
     }
 
@@ -369,7 +420,7 @@ live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
     sb_out_key(&out, "sandbox_id");
     sb_out_str(&out, live_sandbox(op));
     sb_out_key(&out, "type");
-    sb_out_str(&out, facts.type);
+    sb_out_str(&out, base->facts.type);
     sb_out_key(&out, "pieces");
     sb_out_text(&out, "[");
 
@@ -415,11 +466,23 @@ live_feed_output(live_feed_t *f, live_op_t *op, const journal_record_t *r)
     sb_out_int(&out, (int64_t) cut);
     sb_out_text(&out, "}");
 
+    memset(&facts, 0, sizeof(facts));
     facts.out = sb_str(text.data, text.len);
     e = live_event_make(r->cursor, LIVE_OUTPUT, "operation", &out, &facts,
                         live_sandbox(op));
     sb_buf_free(&out.buf);
     sb_buf_free(&text);
+
+    if (e == NULL) {
+        live_event_free(base);
+        return NULL;
+    }
+
+    facts = base->facts;
+    facts.out = e->facts.out;
+    e->facts = facts;
+    e->held += base->held;
+    e->base = base;
 
     return e;
 }

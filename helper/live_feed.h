@@ -27,7 +27,9 @@ typedef enum {
 } live_kind_e;
 
 /* Shared; counted with live_event_free(). */
-typedef struct {
+typedef struct live_event_s  live_event_t;
+
+struct live_event_s {
     unsigned                 refs;
     uint64_t                 cursor;
     live_kind_e              kind;
@@ -39,10 +41,12 @@ typedef struct {
                                            LIVE_LOCK;
                                            paths of LIVE_SANDBOX: their ids */
     char                    *mem;       /* where the texts above stand */
-    size_t                   held;      /* bytes there */
+    live_event_t            *base;      /* or there: of LIVE_OUTPUT, what its
+                                           operation is; else NULL */
+    size_t                   held;      /* bytes in both */
     size_t                   len;       /* of what is sent */
     char                     text[];
-} live_event_t;
+};
 
 live_event_t *live_event_text(uint64_t cursor, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

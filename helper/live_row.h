@@ -30,6 +30,8 @@ typedef struct {
     int64_t          pieces;        /* of output */
     int64_t          bytes[2];
     uint64_t         used;          /* time of the last record */
+    struct live_event_s  *facts;    /* what filters look at, until more is
+                                       known of it; or NULL */
     sqlite3_value  **base;          /* HR_COUNT values out of its file, when
                                        its BEGIN is not in reach; or NULL */
 } live_op_t;
