@@ -45,6 +45,22 @@ for my $area (sort keys %areas) {
     is_deeply([ grep { !used($_) } sort keys %{ $base{en} } ], [], "$area: no text that nobody shows");
 }
 
+# What a page shows is loaded with it: texts that come when a part of it is drawn
+# hide the page until then, and take the keyboard from it.
+
+my $routes = read_file("$src/routes.tsx");
+my $pages = 0;
+
+while ($routes =~ /page\(\(\) => import\('\@([^']+)'\)((?:, '\w+')*)\)/g) {
+    my ($page, $given) = ($1, $2);
+    my %loaded = map { $_ => 1 } $given =~ /'(\w+)'/g;
+
+    is_deeply([ sort keys %loaded ], [ sort keys %{ shown_by("$src$page") } ], "$page: comes with the texts of all its parts");
+    $pages++;
+}
+
+is($pages, scalar(() = $routes =~ /lazy:/g), 'so does every page');
+
 # a component's own text would be in one language only
 my @bare;
 
@@ -68,6 +84,30 @@ sub flat {
 
 
 sub base { $_[0] =~ s/_(?:zero|one|two|few|many|other)$//r }
+
+
+# Areas of which a module shows texts, and all that it imports at once.
+
+sub shown_by {
+    my ($module, $seen) = (@_, {});
+
+    my ($file) = grep { -f } $module, map { $module . $_ } qw(.tsx .ts /index.tsx /index.ts);
+    my %areas;
+
+    return \%areas if !defined $file || $seen->{$file}++;
+
+    my $text = read_file($file);
+    $areas{$_} = 1 for $text =~ /useTranslation\('(\w+)'\)/g;
+
+    # (types are not there any more when it runs)
+    for my $from ($text =~ /^(?:import|export) (?!type )[^;]*?from '([.\@]\/?[^']*)'/mg) {
+        my $there = $from =~ s{^\@}{$src}r;
+        ($there = $file) =~ s{[^/]+$}{$from} if $there eq $from;
+        $areas{$_} = 1 for keys %{ shown_by($there, $seen) };
+    }
+
+    return \%areas;
+}
 
 
 # What stands in {{}}, in all forms of a text.

@@ -117,6 +117,38 @@ await run({
     await page.context().close();
   },
 
+  'texts that come late': async (browser) => {
+    const page = await open(browser);
+    const held = [];
+    let answer;
+    const answered = new Promise((done) => { answer = done; });
+    let holds = false;
+
+    // what the sandbox is comes late, and with it the actions; no text may be asked for then
+    await page.route(new RegExp(`/api/v1/sandboxes(?:/${facts.sandbox})?(?:\\?.*)?$`), async (route) => {
+      await answered;
+      await route.continue();
+    });
+    await page.route('**/assets/*.js', (route) => (holds ? void held.push(route) : route.continue()));
+    await page.goto(history(facts.sandbox));
+    await rows(page).first().waitFor();
+
+    const field = page.getByRole('textbox', { name: /Search commands/ });
+
+    await field.focus();
+    await page.keyboard.type('orders');
+    holds = true;
+    answer();
+    await until(async () => held.length > 0 || await page.getByRole('button', { name: 'More actions' }).count() > 0, 'what a sandbox is');
+    ok(await field.evaluate((e) => e.checkVisibility() && e === document.activeElement), 'a page keeps the keyboard when another part of it comes');
+    await page.keyboard.type(' already');
+    await page.keyboard.press('Enter');
+    is(await field.inputValue(), 'orders already', 'and what is typed meanwhile');
+    is(held.map((r) => r.request().url()), [], 'nothing that it shows has yet to be loaded');
+    await Promise.all(held.map((route) => route.continue()));
+    await page.context().close();
+  },
+
   'a million records': async (browser) => {
     const page = await open(browser);
     const asked = await pretend(page, 1_000_000);

@@ -1,7 +1,7 @@
 // Languages: that of the browser, else English; texts in one file per area and
 // language, loaded when a page of the area opens.
 
-import i18next, { type BackendModule } from 'i18next';
+import i18next, { type BackendModule, type FlatNamespace } from 'i18next';
 import { initReactI18next } from 'react-i18next';
 import { remember, remembered } from '@/lib/stored';
 
@@ -49,6 +49,9 @@ export const ready = i18next.use(backend).use(initReactI18next).init({
 
 i18next.on('languageChanged', (l) => { html.lang = l; });
 html.lang = i18next.language;
+
+/** The texts of areas, loaded before what shows them: texts that come late hide all that stands round them. */
+export const texts = (...areas: FlatNamespace[]) => i18next.loadNamespaces(areas);
 
 export const language = () => i18next.language as Language;
 

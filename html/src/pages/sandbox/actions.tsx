@@ -8,6 +8,7 @@ import { useTranslation } from 'react-i18next';
 import { changeSandbox, renewSandbox } from '@/api/lifecycle';
 import { useSession } from '@/api/session';
 import type { Sandbox } from '@/api/types';
+import { texts } from '@/i18n';
 import { useFormat } from '@/lib/format';
 import { Button } from '@/ui/button';
 import { ConfirmDialog } from '@/ui/dialog';
@@ -15,7 +16,8 @@ import { Menu, MenuItem, MenuLabel, MenuLine } from '@/ui/menu';
 import { harmless } from '@/ui/plain-text';
 import { toast, toastError } from '@/ui/toast';
 
-const SnapshotsDialog = lazy(() => import('@/pages/snapshots'));
+// going back to one makes a sandbox, in the same place
+const SnapshotsDialog = lazy(() => Promise.all([import('@/pages/snapshots'), texts('create')]).then(([made]) => made));
 const PortDialog = lazy(() => import('./port'));
 
 const HOURS = [1, 8, 24, 168] as const;
