@@ -1,54 +1,39 @@
-// C133: the console behind an outer proxy that takes a prefix off.
+// C133, C042: the console behind outer proxies: one that takes a prefix off, one
+// that passes whole buffers only.
 
-import { createServer, request } from 'node:http';
-import { facts, is, ok, open, run, sees, settled, signIn, url } from './lib/browser.mjs';
+import { facts, is, ok, open, run, sees, settled, signIn } from './lib/browser.mjs';
+import { command } from './lib/gateway.mjs';
+import { outer } from './lib/outer.mjs';
 import { ready, shows, type } from './lib/terminal.mjs';
 
 const PREFIX = '/tools/sbx';
-const inner = new URL(url);
+const BUFFER = 8 * 1024;
 
-const outer = createServer((req, res) => {
-  if (!req.url.startsWith(`${PREFIX}/`)) {
-    res.writeHead(404).end();
+/** Passes a stream on when a buffer of it is full, as nginx does with `proxy_ignore_headers X-Accel-Buffering`. */
+const inBuffers = (answer, res) => {
+  if (!answer.headers['content-type']?.startsWith('text/event-stream')) {
+    answer.pipe(res);
     return;
   }
 
-  const passed = request({
-    host: inner.hostname, port: inner.port, method: req.method, path: req.url.slice(PREFIX.length),
-    // Host stays: a session is good for the origin that the browser sees
-    headers: req.headers,
-  }, (answer) => {
-    res.writeHead(answer.statusCode, answer.headers);
-    answer.pipe(res);
+  let held = Buffer.alloc(0);
+
+  res.flushHeaders();
+  answer.on('data', (bytes) => {
+    held = Buffer.concat([held, bytes]);
+    const full = held.length - held.length % BUFFER;
+
+    if (full > 0) {
+      res.write(held.subarray(0, full));
+      held = held.subarray(full);
+    }
   });
+  answer.on('end', () => res.end(held));
+};
 
-  passed.on('error', () => res.destroy());
-  res.on('close', () => passed.destroy());
-  req.pipe(passed);
-});
-
-outer.on('upgrade', (req, client) => {
-  const passed = request({
-    host: inner.hostname, port: inner.port, path: req.url.slice(PREFIX.length), headers: req.headers,
-  });
-
-  passed.on('upgrade', (answer, upstream, first) => {
-    const { rawHeaders: raw } = answer;
-    const head = raw.map((h, i) => (i % 2 ? `${raw[i - 1]}: ${h}\r\n` : '')).join('');
-
-    client.write(`HTTP/1.1 101 Switching Protocols\r\n${head}\r\n`);
-    client.write(first);
-    upstream.pipe(client).pipe(upstream);
-    upstream.on('error', () => client.destroy());
-  });
-  passed.on('response', () => client.destroy());
-  passed.on('error', () => client.destroy());
-  client.on('error', () => passed.destroy());
-  passed.end();
-});
-
-await new Promise((done) => outer.listen(0, '127.0.0.1', done));
-const mount = `http://127.0.0.1:${outer.address().port}${PREFIX}/console`;
+const prefixed = await outer({ prefix: PREFIX });
+const buffered = await outer({ pass: inBuffers });
+const { mount } = prefixed;
 
 await run({
   'C133 a prefix': async (browser) => {
@@ -82,7 +67,28 @@ await run({
     is(page.seen.foreign, [], 'C133 or another host');
     await page.context().close();
   },
+}, {
+  'C042 whole buffers': async (browser) => {
+    const page = await open(browser, { origin: `${buffered.mount}/`, as: null });
+    const streams = [];
+
+    page.on('request', (r) => {
+      const { pathname, searchParams } = new URL(r.url());
+
+      if (/\/live$/.test(pathname)) {
+        streams.push(searchParams.get('padding'));
+      }
+    });
+    await page.goto(`${buffered.mount}/sandboxes/${facts.other}/history`);
+    await signIn(page);
+    await page.getByRole('button', { name: 'Live', exact: true }).waitFor();
+    await command(facts.other, 'echo behind whole buffers');
+    await sees(page.getByRole('option').filter({ hasText: 'echo behind whole buffers' }).getByText('OK'), 'C042 what happens is told behind a proxy that passes whole buffers only');
+    is([streams[0], Number(streams.at(-1)) >= BUFFER], [null, true], 'C042 signs of life fill a buffer when nothing has come through');
+    is(page.seen.errors, [], 'C042 without an error');
+    await page.context().close();
+  },
 });
 
-outer.closeAllConnections();
-outer.close();
+prefixed.close();
+buffered.close();

@@ -12,10 +12,17 @@ import type { LiveEvent } from './types';
 
 export type LiveState = 'connecting' | 'open' | 'waiting' | 'paused';
 
-const SILENT = 40_000;          // a sign of life comes every 15 s
+const SILENT = 40_000;          // a sign of life comes every 10 s
+const BEGUN = 5_000;            // the beginning comes at once
 const HIDDEN = 5_000;
 const FIRST_RETRY = 1_000;
 const LONGEST_RETRY = 20_000;
+
+// Nothing has come of a stream that was answered: something on the way passes
+// whole buffers only.  All streams of this tab are asked for with signs of life
+// that fill one, from then on (docs/console-api.md).
+const WHOLE_BUFFER = 16_384;
+let padding: number | undefined;
 
 export interface LiveOptions {
   route: string;
@@ -34,6 +41,7 @@ export class LiveStream {
   private hiding: ReturnType<typeof setTimeout> | undefined;
   private retry = FIRST_RETRY;
   private failures = 0;
+  private heard = false;
   private closed = false;
 
   constructor(private readonly o: LiveOptions) {
@@ -113,8 +121,9 @@ export class LiveStream {
         headers['Last-Event-ID'] = this.last;
       }
 
-      this.listen();
-      const response = await fetch(apiUrl(this.o.route, this.o.params), {
+      this.heard = false;
+      this.listen(SILENT);
+      const response = await fetch(apiUrl(this.o.route, { ...this.o.params, padding }), {
         headers, signal: aborter.signal, credentials: 'same-origin', cache: 'no-store',
       });
 
@@ -129,6 +138,7 @@ export class LiveStream {
       }
 
       this.o.onState?.('open');
+      this.listen(padding === undefined ? BEGUN : SILENT);
       await this.read(response.body);
       ended = true;
     } catch {
@@ -147,9 +157,14 @@ export class LiveStream {
     this.timer = setTimeout(() => void this.connect(), wait * (0.75 + Math.random() / 2));
   }
 
-  private listen() {
+  private listen(ms: number) {
     clearTimeout(this.silence);
-    this.silence = setTimeout(() => this.aborter?.abort(), SILENT);
+    this.silence = setTimeout(() => {
+      if (!this.heard) {
+        padding = WHOLE_BUFFER;
+      }
+      this.aborter?.abort();
+    }, ms);
   }
 
   private async read(body: ReadableStream<Uint8Array>): Promise<void> {
@@ -168,7 +183,8 @@ export class LiveStream {
         return;
       }
 
-      this.listen();
+      this.heard = true;
+      this.listen(SILENT);
       this.failures = 0;
       parser.push(decoder.decode(value, { stream: true }));
     }
