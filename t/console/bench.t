@@ -35,6 +35,7 @@ for my $line ('gzipped ', 'the timeline loads', 'time to interactive', '1000000 
 
 my $found = JSON::PP->new->utf8->decode(SandboxTest::read_file('build/bench-console.json'));
 cmp_ok($found->{timeline_bytes}, '>', 50_000, 'sizes are counted');
+cmp_ok($found->{timeline_bytes}, '<', 220 * 1024, 'what a timeline opened at once loads is bounded');
 cmp_ok($found->{frames}{n}, '>', 5, 'frames are drawn');
 cmp_ok($found->{list}{rows_drawn}, '<', 200, 'only rows that are seen are there');
 cmp_ok($found->{list}{height_px}, '<', 100_000, 'however long the timeline is');

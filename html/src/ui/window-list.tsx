@@ -10,6 +10,8 @@ export interface WindowListHandle {
   /** Brings an item into view; in the middle when it was far away. */
   reveal(key: string): void;
   toEnd(): void;
+  /** Gives it the keyboard. */
+  focus(): void;
 }
 
 interface Props<T> {
@@ -181,15 +183,17 @@ export function WindowList<T>({
       setFollow(true);
       box.current!.scrollTop = box.current!.scrollHeight;
     },
+    focus: () => box.current?.focus({ preventScroll: true }),
   }), [items, itemKey, offsets, setFollow]);
 
   const seen = items.slice(first, last + 1);
 
+  // opaque: what is seen of it is moved when it scrolls, and not drawn anew with what lies behind
   return (
     <div
       ref={box} role="listbox" tabIndex={0} aria-label={label}
       aria-activedescendant={active && seen.some((item) => itemKey(item) === active) ? optionId(active) : undefined}
-      className={cx('@container min-h-0 flex-1 overflow-y-auto [overflow-anchor:none]', className)}
+      className={cx('@container min-h-0 flex-1 overflow-y-auto bg-bg [overflow-anchor:none]', className)}
       onScroll={onScroll}
     >
       <div role="presentation" className="relative w-full" style={{ height: total }}>

@@ -1,4 +1,4 @@
-import { useCallback, useMemo, useRef, useState } from 'react';
+import { lazy, Suspense, useCallback, useMemo, useRef, useState } from 'react';
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
 import { SquareTerminal } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
@@ -8,6 +8,8 @@ import { useLive } from '@/api/live';
 import { liveRoute, operationQuery, operationsQuery } from '@/api/queries';
 import { useSession } from '@/api/session';
 import type { Operation } from '@/api/types';
+import { texts } from '@/i18n';
+import { ahead } from '@/lib/ahead';
 import { cx } from '@/lib/cx';
 import { type Asked, lacks, requestOf } from '@/lib/recorded';
 import { defineSearch, text } from '@/lib/search';
@@ -18,10 +20,14 @@ import { ErrorNote } from '@/ui/error-note';
 import { SearchInput } from '@/ui/field';
 import { harmless } from '@/ui/plain-text';
 import { toast, toastError } from '@/ui/toast';
-import { RecordDetail, RunDetail } from './detail';
 import { CommandForm, type FormHandle } from './form';
 import { RecordRow, RunRow } from './rows';
 import { start, useRuns } from './runs';
+
+// not before a command is run or looked at; what it wrote is shown as in the timeline
+const detailPart = () => Promise.all([import('./detail'), texts('timeline')]).then(([made]) => made);
+const RunDetail = lazy(() => detailPart().then((made) => ({ default: made.RunDetail })));
+const RecordDetail = lazy(() => detailPart().then((made) => ({ default: made.RecordDetail })));
 
 const useAddress = defineSearch({ op: text(), q: text() });
 const PAGE = 50;
@@ -113,12 +119,13 @@ export function Component() {
   ])].filter(Boolean), [runs, records]);
 
   return (
-    <div className="flex min-h-0 flex-1 flex-col">
+    <div className="flex min-h-0 flex-1 flex-col" onInput={() => ahead(detailPart)}>
       {!mayRun && <p className="border-b bg-raised px-4 py-2 text-sm text-dim">{t('mayNot')}</p>}
       {mayRun && <CommandForm ref={form} recent={recent} disabled={false} onRun={(what) => begin(what)} />}
 
       <div className="flex min-h-0 flex-1">
-        <section aria-label={t('history')} className={cx('flex min-h-0 w-full flex-col md:w-80 md:border-r lg:w-96', open && 'max-md:hidden')}>
+        <section aria-label={t('history')} onPointerEnter={() => ahead(detailPart)} onFocus={() => ahead(detailPart)}
+          className={cx('flex min-h-0 w-full flex-col md:w-80 md:border-r lg:w-96', open && 'max-md:hidden')}>
           <div className="border-b px-3 py-2">
             <SearchInput label={t('search')} value={q} onChange={(v) => setAddress({ q: v }, 'replace')} />
           </div>
@@ -147,16 +154,18 @@ export function Component() {
         </section>
 
         <section aria-label={t('detail')} className={cx('flex min-h-0 min-w-0 flex-1 flex-col', !open && 'max-md:hidden')}>
-          {run && (
-            <RunDetail key={run.key} run={run} mayRun={mayRun} onBack={() => select('')}
-              onAgain={() => begin(run.request, run.operation)} onEdit={() => form.current?.fill(run.request)}
-            />
-          )}
-          {!run && op !== '' && (
-            <RecordDetail key={op} id={op} sandbox={sandbox} listed={record} mayRun={mayRun}
-              onBack={() => select('')} onAgain={again} onEdit={edit}
-            />
-          )}
+          <Suspense fallback={<Skeleton className="p-3" lines={6} />}>
+            {run && (
+              <RunDetail key={run.key} run={run} mayRun={mayRun} onBack={() => select('')}
+                onAgain={() => begin(run.request, run.operation)} onEdit={() => form.current?.fill(run.request)}
+              />
+            )}
+            {!run && op !== '' && (
+              <RecordDetail key={op} id={op} sandbox={sandbox} listed={record} mayRun={mayRun}
+                onBack={() => select('')} onAgain={again} onEdit={edit}
+              />
+            )}
+          </Suspense>
           {!open && (records.length > 0 || fresh.length > 0 || isPending
             ? <Empty icon={SquareTerminal} title={t('pick')} />
             : <Empty icon={SquareTerminal} title={t('none')}><p>{t('noneHint')}</p><ConnectSnippet /></Empty>)}

@@ -94,7 +94,7 @@ interface Props extends Narrow {
 }
 
 /** One record whole, beside the list. */
-export function Detail({ id, sandbox, known, search, setSearch, onClose }: Props) {
+export default function Detail({ id, sandbox, known, search, setSearch, onClose }: Props) {
   const { t } = useTranslation('timeline');
   const { t: common } = useTranslation();
   const { duration } = useFormat();

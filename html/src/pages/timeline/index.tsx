@@ -1,4 +1,4 @@
-import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
+import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { ArrowDown, FilterX, History, LocateFixed, Play, TriangleAlert } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
@@ -6,6 +6,7 @@ import { useParams } from 'react-router';
 import { useSandboxNames } from '@/api/names';
 import { facetsQuery } from '@/api/queries';
 import type { Operation } from '@/api/types';
+import { ahead } from '@/lib/ahead';
 import { useFormat } from '@/lib/format';
 import { useHotkeys } from '@/lib/hotkeys';
 import { useMedia } from '@/lib/media';
@@ -17,7 +18,6 @@ import { Empty, Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
 import { harmless } from '@/ui/plain-text';
 import { WindowList, type WindowListHandle } from '@/ui/window-list';
-import { Detail } from './detail';
 import { entriesOf, type Entry, ENTRY_HEIGHT, entryKey } from './entries';
 import { FilterBar } from './filter-bar';
 import { FILTERS, filtersOf, NO_FILTERS, useTimelineSearch } from './filters';
@@ -26,6 +26,10 @@ import { useRecords } from './records';
 import { Day, Group, Row } from './row';
 import { Stepper, wentWrong } from './stepper';
 import { useRowView } from './view';
+
+// not before a record is opened, or may be soon: the list is there without it
+const detailPart = () => import('./detail');
+const Detail = lazy(detailPart);
 
 const NONE: readonly Operation[] = [];
 const NOTHING_LEFT_OUT: readonly string[] = [];
@@ -45,6 +49,7 @@ export function Component() {
   });
   const list = useRef<WindowListHandle>(null);
   const field = useRef<HTMLInputElement>(null);
+  const beside = useRef<HTMLDivElement>(null);
   const [pointed, setPointed] = useState<string | null>(null);
   const [stepping, setStepping] = useState(false);
   // what lies ahead is looked through: what was behind is not asked for again
@@ -72,6 +77,10 @@ export function Component() {
     setPointed(search.op || null);
     setStepping(false);
     setSearch({ op: '' });
+    // where one goes on from, once it is gone
+    if (beside.current?.contains(document.activeElement)) {
+      list.current?.focus();
+    }
   };
 
   // whoever comes to a run comes for what went wrong in it
@@ -176,7 +185,9 @@ export function Component() {
 
   const listed = useDeferredValue(items).find((o) => o.id === search.op);
   const detail = search.op && (
-    <Detail key={search.op} id={search.op} sandbox={sandbox} known={listed} search={search} setSearch={setSearch} onClose={close} />
+    <Suspense fallback={<Skeleton lines={6} className="p-3" />}>
+      <Detail key={search.op} id={search.op} sandbox={sandbox} known={listed} search={search} setSearch={setSearch} onClose={close} />
+    </Suspense>
   );
 
   const onNear = useCallback((end: 'older' | 'newer') => {
@@ -233,7 +244,7 @@ export function Component() {
         />
       )}
       <div className="flex min-h-0 flex-1">
-        <div className="relative flex min-w-0 flex-1 flex-col">
+        <div className="relative flex min-w-0 flex-1 flex-col" onPointerEnter={() => ahead(detailPart)} onFocus={() => ahead(detailPart)}>
           {error && <div className="p-3"><ErrorNote error={error} onRetry={() => records?.window.retry()} /></div>}
           {sought && !error && (items.length === 0 || !sought.going || sought.records >= SOUGHT_LONG) && (
             <div role="status" className="flex flex-wrap items-center gap-2 border-b bg-raised px-3 py-1 text-sm">
@@ -271,7 +282,7 @@ export function Component() {
             </Button>
           )}
         </div>
-        {detail && wide && <div className="flex w-[min(48%,720px)] shrink-0 flex-col border-l">{detail}</div>}
+        {detail && wide && <div ref={beside} className="flex w-[min(48%,720px)] shrink-0 flex-col border-l">{detail}</div>}
       </div>
       {!wide && (
         <Sheet open={!!detail} onOpenChange={(o) => { if (!o) close(); }} title={t('detail')}>{detail}</Sheet>
