@@ -3,6 +3,7 @@
 // holds the keyboard; and where it is can be seen.
 
 import { facts, is, ok, open, run, settled, until, url } from './lib/browser.mjs';
+import { helpers, round } from './lib/keyboard.mjs';
 import { ready } from './lib/terminal.mjs';
 
 const box = `sandboxes/${facts.sandbox}`;
@@ -24,96 +25,6 @@ const PAGES = {
   'sandbox-terminal': `${box}/terminal`,
   'sandbox-locks': `${box}/locks`,
   'sandbox-overview': `${box}/overview`,
-};
-
-/** In the page: what it has to offer, and where the keyboard is. */
-const helpers = () => {
-  const OWN = 'a[href], button, input, select, textarea, summary, [contenteditable="true"], [role="button"], [role="link"], '
-    + '[role="tab"], [role="option"], [role="treeitem"], [role="menuitem"], [role="checkbox"], [role="switch"]';
-  // what has one place for Tab, and arrows inside
-  const WIDGETS = '[role="listbox"], [role="tree"], [role="tablist"], [role="radiogroup"], [role="menu"], [role="grid"]';
-  const seen = (e) => e.checkVisibility({ visibilityProperty: true }) && !e.closest('[inert], [aria-hidden="true"]')
-    && !e.matches(':disabled, [aria-disabled="true"]') && e.getClientRects().length > 0;
-  const reacts = (e) => {
-    const key = Object.keys(e).find((k) => k.startsWith('__reactProps'));
-    return !!key && typeof e[key].onClick === 'function';
-  };
-  const name = (e) => `${e.tagName.toLowerCase()}${e.getAttribute('role') ? `[${e.getAttribute('role')}]` : ''} `
-    + `"${(e.getAttribute('aria-label') ?? e.textContent ?? '').trim().slice(0, 40)}"`;
-  let reached = new Set();
-
-  globalThis.keyboard = {
-    begin() {
-      const first = document.querySelector('button');
-
-      reached = new Set([first]);
-      first.focus();
-    },
-    /** Notes where the keyboard is; false once it has been there before. */
-    step() {
-      const e = document.activeElement;
-
-      if (!e || e === document.body || e === document.documentElement) {
-        return { end: true };
-      }
-
-      const again = reached.has(e);
-      const style = getComputedStyle(e);
-      const ring = [e, e.parentElement, e.closest('[data-keys="own"]')].filter(Boolean).some((one) => {
-        const s = getComputedStyle(one);
-        return (s.outlineStyle !== 'none' && s.outlineWidth !== '0px') || s.boxShadow !== 'none';
-      });
-
-      reached.add(e);
-      return {
-        end: again, name: name(e), own: !!e.closest('.xterm, .xterm-screen') ? 'terminal' : e.closest('.monaco-editor') ? 'editor' : '',
-        visible: ring || style.caretColor !== 'transparent' && e.matches('input, textarea, select'),
-      };
-    },
-    /** What was not come to. */
-    missed() {
-      const all = [...document.querySelectorAll('body *')].filter((e) => (e.matches(OWN) || reacts(e)) && seen(e));
-      const within = (e) => [...reached].some((r) => r === e || r.contains(e) && r.matches(WIDGETS) || e.contains(r));
-
-      return all.filter((e) => !within(e)
-        // one of a widget that was come to: its arrows are tried below
-        && !(e.closest(WIDGETS) && [...reached].some((r) => e.closest(WIDGETS).contains(r) || r === e.closest(WIDGETS)))
-        // the editor's and the terminal's own parts
-        && !e.closest('.monaco-editor, .monaco-diff-editor, .xterm')
-        && !e.matches('[tabindex="-1"][aria-hidden]')).map(name);
-    },
-    widgets() {
-      return [...document.querySelectorAll(WIDGETS)].filter((e) => seen(e) && !e.closest('.monaco-editor, .monaco-diff-editor, .xterm')).map((e, i) => {
-        e.dataset.widget = String(i);
-        return { i, role: e.getAttribute('role'), name: name(e),
-          n: e.querySelectorAll('[role="option"], [role="treeitem"], [role="tab"], [role="radio"]').length };
-      });
-    },
-    /** What a widget points at; nothing, when another has taken its place. */
-    at(i) {
-      const e = document.querySelector(`[data-widget="${i}"]`);
-
-      if (!e) {
-        return '';
-      }
-      const holder = e.matches('[aria-activedescendant]') ? e : e.querySelector('[aria-activedescendant]');
-
-      return holder?.getAttribute('aria-activedescendant')
-        || (e.contains(document.activeElement) && document.activeElement !== e ? name(document.activeElement) : '')
-        || [...e.querySelectorAll('[aria-selected="true"]')].map(name).join() || '-';
-    },
-    focus(i) {
-      const e = document.querySelector(`[data-widget="${i}"]`);
-      const inside = e.matches('[tabindex="0"]') ? e : e.querySelector('[tabindex="0"], [aria-selected="true"]') ?? e;
-      inside.focus();
-    },
-    menus() {
-      return [...document.querySelectorAll('main [aria-haspopup="menu"], header [aria-haspopup="menu"]')].filter(seen).map((e, i) => {
-        e.dataset.menu = String(i);
-        return { i, name: name(e) };
-      });
-    },
-  };
 };
 
 /** Where a widget points, once what a key has set going is done: focus may move in a task of its own, as radix lets it. */
@@ -146,7 +57,6 @@ async function frozen(page) {
 const part = (where) => async (browser) => {
   const page = await open(browser);
   const name = Object.keys(PAGES).find((n) => PAGES[n] === where);
-  const dark = [];
 
   await page.addInitScript(helpers);
   await frozen(page);
@@ -162,25 +72,8 @@ const part = (where) => async (browser) => {
     await page.getByRole('region', { name: 'Record' }).waitFor();
     await settled(page);
   }
-  await page.evaluate(() => keyboard.begin());
 
-  let stops = 0;
-  for (let out = ''; stops < 400; stops++) {
-    await page.keyboard.press(out || 'Tab');
-    const at = await page.evaluate(() => keyboard.step());
-
-    if (at.end && !out) {
-      break;
-    }
-    if (!at.end && !at.visible && !at.own) {
-      dark.push(at.name);
-    }
-    // both keep Tab for themselves, and have a key to get out
-    if (at.own === 'editor' && !out) {
-      await page.keyboard.press('Control+m');
-    }
-    out = at.own === 'terminal' && !out ? 'Control+Shift+ArrowUp' : '';
-  }
+  const { stops, dark } = await round(page);
 
   ok(stops > 5 && stops < 400, `${name}: Tab goes round, and nothing keeps it`, stops);
   is(dark, [], `${name}: where the keyboard is can be seen`);
@@ -232,27 +125,7 @@ const part = (where) => async (browser) => {
   await page.context().close();
 };
 
-async function dialogs(browser) {
-  const page = await open(browser);
-
-  await page.goto(`${url}sandboxes`);
-  await settled(page);
-
-  const opener = page.getByRole('button', { name: 'New sandbox' });
-
-  await opener.focus();
-  await page.keyboard.press('Enter');
-  await page.getByRole('dialog').waitFor();
-  await until(() => page.evaluate(() => !!document.activeElement.closest('[role="dialog"]')), 'the keyboard in the dialog');
-  ok(true, 'a dialog has the keyboard');
-  await page.keyboard.press('Escape');
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
-  await until(() => opener.evaluate((e) => e === document.activeElement), 'the keyboard at the button');
-  ok(true, 'and gives it back to what opened it');
-  await page.context().close();
-}
-
 const parts = Object.entries(PAGES).map(([name, where]) => [name, part(where)]);
 const half = parts.length / 2;
 
-await run({ dialogs, ...Object.fromEntries(parts.slice(0, half)) }, Object.fromEntries(parts.slice(half)));
+await run(Object.fromEntries(parts.slice(0, half)), Object.fromEntries(parts.slice(half)));

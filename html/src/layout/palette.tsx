@@ -10,6 +10,7 @@ import { useNavigate } from 'react-router';
 import { sandboxesQuery } from '@/api/queries';
 import { AREAS } from '@/areas';
 import { cx } from '@/lib/cx';
+import { useGiveBack } from '@/ui/dialog';
 import { Recorded } from '@/ui/plain-text';
 import { StateBadge } from '@/ui/status';
 
@@ -102,12 +103,13 @@ function Finder({ onDone }: { onDone(): void }) {
 
 export function Palette({ open, onOpenChange }: { open: boolean; onOpenChange(open: boolean): void }) {
   const { t } = useTranslation();
+  const giveBack = useGiveBack(open);
 
   return (
     <Dialog.Root open={open} onOpenChange={onOpenChange}>
       <Dialog.Portal>
         <Dialog.Overlay className="fixed inset-0 z-40 bg-[#0008]" />
-        <Dialog.Content aria-describedby={undefined}
+        <Dialog.Content aria-describedby={undefined} onCloseAutoFocus={giveBack}
           className="fixed left-1/2 top-[12dvh] z-50 w-[calc(100vw-24px)] max-w-xl -translate-x-1/2 overflow-hidden rounded-md border border-strong bg-bg"
         >
           <Dialog.Title className="sr-only">{t('palette.open')}</Dialog.Title>

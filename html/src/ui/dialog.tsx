@@ -1,4 +1,4 @@
-import { type ReactNode, type RefObject, useRef, useState } from 'react';
+import { type ReactNode, useRef, useState } from 'react';
 import { X } from 'lucide-react';
 import { Dialog as Radix } from 'radix-ui';
 import { useTranslation } from 'react-i18next';
@@ -18,22 +18,37 @@ interface Props {
   wide?: boolean;
 }
 
-/** Who had the keyboard when it opened: a field that takes it at once would be remembered in its place. */
-function useOpener(open: boolean): RefObject<Element | null> {
+/** Who has the keyboard now, and will be there later: of a menu it is what opened it. */
+function whoHasIt(): Element | null {
+  const menu = document.activeElement?.closest('[role="menu"]');
+
+  return menu ? document.getElementById(menu.getAttribute('aria-labelledby') ?? '') : document.activeElement;
+}
+
+/**
+ * What gives the keyboard back when it closes, to who had it when it opened: a
+ * field that takes it at once would be remembered in its place.
+ */
+export function useGiveBack(open: boolean): (e: Event) => void {
   const opener = useRef<Element | null>(null);
   const was = useRef(false);
 
   if (open && !was.current) {
-    opener.current = document.activeElement;
+    opener.current = whoHasIt();
   }
   was.current = open;
 
-  return opener;
+  return (e) => {
+    if (opener.current instanceof HTMLElement && opener.current.isConnected && opener.current !== document.body) {
+      e.preventDefault();
+      opener.current.focus();
+    }
+  };
 }
 
 export function Dialog({ open, onOpenChange, title, description, children, footer, wide }: Props) {
   const { t } = useTranslation();
-  const opener = useOpener(open);
+  const giveBack = useGiveBack(open);
 
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
@@ -41,13 +56,7 @@ export function Dialog({ open, onOpenChange, title, description, children, foote
         <Radix.Overlay className="fixed inset-0 z-40 bg-[#0008]" />
         <Radix.Content
           {...(description ? {} : { 'aria-describedby': undefined })}
-          onCloseAutoFocus={(e) => {
-            // a menu that it was chosen from is gone, and knows who opened it
-            if (opener.current instanceof HTMLElement && opener.current.isConnected && opener.current !== document.body) {
-              e.preventDefault();
-              opener.current.focus();
-            }
-          }}
+          onCloseAutoFocus={giveBack}
           className={cx(
             'fixed left-1/2 top-1/2 z-50 flex max-h-[90dvh] w-[calc(100vw-24px)] -translate-x-1/2',
             '-translate-y-1/2 flex-col rounded-md border border-line bg-bg',
@@ -142,11 +151,13 @@ export function ConfirmDialog({ open, onOpenChange, title, description, name, ac
 /** A pane that comes from the right edge; all of the width on a phone. */
 export function Sheet({ open, onOpenChange, title, children }:
   Pick<Props, 'open' | 'onOpenChange' | 'title' | 'children'>) {
+  const giveBack = useGiveBack(open);
+
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-[#0008]" />
-        <Radix.Content aria-describedby={undefined}
+        <Radix.Content aria-describedby={undefined} onCloseAutoFocus={giveBack}
           className="fixed inset-y-0 right-0 z-50 flex w-full flex-col border-l border-line bg-bg sm:max-w-xl"
         >
           <Radix.Title className="sr-only">{title}</Radix.Title>
