@@ -5,6 +5,9 @@ import { useEffect, useRef } from 'react';
 
 const TYPING = 'input, textarea, select, [contenteditable="true"], [data-keys="own"]';
 
+// what Enter does there is its own
+const PRESSED = 'a[href], button, summary, [role="button"], [role="link"], [role="tab"]';
+
 /** Handlers by key ('j', '?', 'Escape', 'mod+k'). */
 export function useHotkeys(keys: Record<string, (e: KeyboardEvent) => void>, enabled = true): void {
   const current = useRef(keys);
@@ -21,7 +24,7 @@ export function useHotkeys(keys: Record<string, (e: KeyboardEvent) => void>, ena
       const at = e.target as Element;
 
       if (e.defaultPrevented || e.altKey || e.isComposing
-          || (!mod && at.closest?.(TYPING))
+          || (!mod && at.closest?.(e.key === 'Enter' ? `${TYPING}, ${PRESSED}` : TYPING))
           || document.querySelector('[role="dialog"][data-state="open"], [role="menu"][data-state="open"]'))
       {
         return;
