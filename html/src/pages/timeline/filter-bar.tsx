@@ -1,4 +1,4 @@
-import { type Ref, useEffect, useState } from 'react';
+import { type Ref, useEffect, useRef, useState } from 'react';
 import { Download, Layers, Radio, X } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { useNavigate } from 'react-router';
@@ -66,15 +66,29 @@ export function FilterBar({ sandbox, filters, not, search, setSearch, live, sear
     return harmless(name === id ? id : `${name} · ${id.slice(0, 8)}`);
   };
 
-  // the address may change by itself: Back, a link
-  useEffect(() => setTyped(search.q), [search.q]);
+  // the address may change by itself (Back, a link); what it was given from here
+  // comes back late, and does not undo what was typed since
+  const told = useRef<string[]>([]);
+
+  useEffect(() => {
+    const at = told.current.indexOf(search.q);
+
+    told.current = told.current.slice(at + 1);
+    if (at < 0) {
+      told.current = [];
+      setTyped(search.q);
+    }
+  }, [search.q]);
 
   useEffect(() => {
     if (typed === search.q) {
       return undefined;
     }
 
-    const timer = setTimeout(() => setSearch({ q: typed }, 'replace'), TYPING);
+    const timer = setTimeout(() => {
+      told.current.push(typed);
+      setSearch({ q: typed }, 'replace');
+    }, TYPING);
     return () => clearTimeout(timer);
   }, [typed, search.q, setSearch]);
 
