@@ -136,7 +136,7 @@ await run({
 
     await page.getByRole('button', { name: 'Options' }).click();
     await page.getByLabel('In the background').check();
-    await enter(page, 'i=0; while :; do i=$((i+1)); echo "tick $i"; sleep 0.5; done');
+    await enter(page, 'for i in 1 2 3; do echo "tick $i"; sleep 0.5; done; sleep 600');
     await detail(page).getByText('Background job').waitFor();
     await log(page).getByText('tick 2', { exact: true }).waitFor();
     await sees(detail(page).getByText('Running', { exact: true }), 'a job runs, and its log is read as it grows');

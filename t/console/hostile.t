@@ -92,7 +92,7 @@ like(browse("$b/"), qr/victim-secret/, 'which stays open by its cookie');
 
 $up->mark;
 my $pid = start($url);
-my ($report) = $up->wait_request(qr{^POST \S*/report}, timeout => 60);
+my ($report) = $up->wait_request(qr{^POST \S*/report}, timeout => 120 * $SandboxProcess::PATIENCE);
 kill 'TERM', $pid;
 SandboxProcess::reaped($pid, 10) or kill 'KILL', $pid;
 
@@ -267,7 +267,8 @@ sub hostile {
 
     my $page = <<'END_PAGE';
 <!DOCTYPE html><title>hostile</title><script>
-const own = "OWN", other = "OTHER", gateway = "GATEWAY";
+// what has to come about is waited for longer than what must not
+const own = "OWN", other = "OTHER", gateway = "GATEWAY", LONG = MILLISECONDS;
 const did = { origin: self.origin };
 const said = new Set();
 addEventListener("message", e => said.add(e.data));
@@ -324,10 +325,10 @@ const cookie = text => { document.cookie = text; };
         cookie("mine=1");
         return document.cookie.includes("mine=1");
     });
-    await attempt("frame_self", () => frame("/self", "self framed", 8000));
+    await attempt("frame_self", () => frame("/self", "self framed", LONG));
     await attempt("open_self", async () => {
         const w = open("/self");
-        const seen = await until(() => said.has("self opened"), 8000);
+        const seen = await until(() => said.has("self opened"), LONG);
         w.close();
         return seen;
     });
@@ -374,14 +375,14 @@ const cookie = text => { document.cookie = text; };
 
     const w = open(other + "/opened");
     await attempt("port_open", () =>
-        until(() => w.closed, 5000).then(severed => !severed));
+        until(() => w.closed, LONG).then(severed => !severed));
     await attempt("port_opener", () =>
         until(() => said.has("victim opened"), 300));
     await attempt("port_document", () =>
         w.document.body.textContent.includes("victim"));
     const c = open(gateway + "/console/");
     await attempt("console_open", () =>
-        until(() => c.closed, 5000).then(severed => !severed));
+        until(() => c.closed, LONG).then(severed => !severed));
     await attempt("console_opener", () =>
         until(() => said.has("console opened"), 300));
 
@@ -409,6 +410,7 @@ END_PAGE
     $page =~ s/"OWN"/"$own"/;
     $page =~ s/"OTHER"/"$other"/;
     $page =~ s/"GATEWAY"/"$gateway"/;
+    $page =~ s/MILLISECONDS/20_000 * $SandboxProcess::PATIENCE/e;
 
     return $page;
 }
