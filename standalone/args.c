@@ -12,7 +12,7 @@ static const gw_arg_t *gw_arg_find(const gw_arg_t *args, const char *name,
 static void gw_args_help(const gw_command_t *c);
 
 
-gw_args_rc_e
+int
 gw_args_read(const gw_command_t *c, void *args, int argc, char **argv)
 {
     int              i;
@@ -31,7 +31,7 @@ gw_args_read(const gw_command_t *c, void *args, int argc, char **argv)
 
         if (gw_arg_help(arg)) {
             gw_args_help(c);
-            return GW_ARGS_HELP;
+            return GW_EXIT_OK;
         }
 
         if (strncmp(arg, "--", 2) != 0) {
@@ -43,7 +43,7 @@ gw_args_read(const gw_command_t *c, void *args, int argc, char **argv)
             (void) gw_fail("%s: \"%s\" is not expected here; see"
                            " sandbox-gateway %s --help.", c->name, arg,
                            c->name);
-            return GW_ARGS_BAD;
+            return GW_EXIT_USAGE;
         }
 
         end = argv[i] + strcspn(arg, "=");
@@ -53,7 +53,7 @@ gw_args_read(const gw_command_t *c, void *args, int argc, char **argv)
             (void) gw_fail("%s: there is no option %.*s; see sandbox-gateway"
                            " %s --help.", c->name, (int) (end - argv[i]), arg,
                            c->name);
-            return GW_ARGS_BAD;
+            return GW_EXIT_USAGE;
         }
 
         field = (char *) args + a->offset;
@@ -61,7 +61,7 @@ gw_args_read(const gw_command_t *c, void *args, int argc, char **argv)
         if (a->value == NULL) {
             if (*end) {
                 (void) gw_fail("%s: --%s takes no value.", c->name, a->name);
-                return GW_ARGS_BAD;
+                return GW_EXIT_USAGE;
             }
 
             *(bool *) (void *) field = true;
@@ -73,18 +73,18 @@ gw_args_read(const gw_command_t *c, void *args, int argc, char **argv)
         if (value == NULL || (value[0] == '\0' && !c->empty)) {
             (void) gw_fail("%s: --%s needs a value; one that begins with"
                            " \"--\" stands behind \"=\".", c->name, a->name);
-            return GW_ARGS_BAD;
+            return GW_EXIT_USAGE;
         }
 
         if (a->take == NULL) {
             *(const char **) (void *) field = value;
 
         } else if (!a->take(args, value)) {
-            return GW_ARGS_BAD;
+            return GW_EXIT_USAGE;
         }
     }
 
-    return GW_ARGS_OK;
+    return GW_ARGS_READ;
 }
 
 

@@ -24,15 +24,12 @@ typedef struct {
     bool             empty;     /* a value may be the empty text */
 } gw_command_t;
 
-typedef enum {
-    GW_ARGS_OK, GW_ARGS_HELP, GW_ARGS_BAD
-} gw_args_rc_e;
+#define GW_ARGS_READ  -1        /* no exit code: there is something to do */
 
 /* Reads what follows argv[0] into `args`, a zeroed structure that the table's
- * offsets are of; values point into argv.  With --help prints the help instead;
- * what is wrong gets a sentence. */
-gw_args_rc_e gw_args_read(const gw_command_t *c, void *args, int argc,
-    char **argv);
+ * offsets are of; values point into argv.  GW_ARGS_READ, or what to exit with:
+ * after the help, which --help asks for, or a sentence about what is wrong. */
+int gw_args_read(const gw_command_t *c, void *args, int argc, char **argv);
 
 /* The value of the option argv[*i], whose name ends at `end`: behind "=", or the
  * next argument, to which *i goes on.  NULL when there is none: what begins with

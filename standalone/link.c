@@ -54,6 +54,7 @@ static const sb_token_t *gw_link_row(const sb_tokens_t *all, sb_role_e *role,
 int
 gw_link_main(int argc, char **argv, char **envp)
 {
+    int              rc;
     char             tokens[GW_PATH_MAX], url[GW_URL_MAX];
     char             code[SB_ENDPOINT_TOKEN_MAX];
     char            *text;
@@ -64,16 +65,10 @@ gw_link_main(int argc, char **argv, char **envp)
 
     memset(&a, 0, sizeof(a));
 
-    switch (gw_args_read(&gw_link_command, &a, argc, argv)) {
+    rc = gw_args_read(&gw_link_command, &a, argc, argv);
 
-    case GW_ARGS_HELP:
-        return GW_EXIT_OK;
-
-    case GW_ARGS_BAD:
-        return GW_EXIT_USAGE;
-
-    default:
-        break;
+    if (rc != GW_ARGS_READ) {
+        return rc;
     }
 
     if (!gw_link_sound(&a) || !gw_link_place(&a, tokens, url, envp)) {

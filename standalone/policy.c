@@ -153,16 +153,10 @@ gw_policy_main(int argc, char **argv)
         return rc ? GW_EXIT_OK : GW_EXIT_USAGE;
     }
 
-    switch (gw_args_read(&gw_policy_command, &a, argc - 1, argv + 1)) {
+    rc = gw_args_read(&gw_policy_command, &a, argc - 1, argv + 1);
 
-    case GW_ARGS_HELP:
-        return GW_EXIT_OK;
-
-    case GW_ARGS_BAD:
-        return GW_EXIT_USAGE;
-
-    default:
-        break;
+    if (rc != GW_ARGS_READ) {
+        return rc;
     }
 
     file = a.policy ? a.policy : "policy.default";

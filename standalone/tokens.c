@@ -145,6 +145,7 @@ gw_token_first(const char *path, char *text)
 int
 gw_token_main(int argc, char **argv, char **envp)
 {
+    int              rc;
     char             path[GW_PATH_MAX];
     size_t           i;
     const char      *verb;
@@ -175,16 +176,10 @@ gw_token_main(int argc, char **argv, char **envp)
 
     memset(&a, 0, sizeof(a));
 
-    switch (gw_args_read(&gw_token_verbs[i].command, &a, argc - 1, argv + 1)) {
+    rc = gw_args_read(&gw_token_verbs[i].command, &a, argc - 1, argv + 1);
 
-    case GW_ARGS_HELP:
-        return GW_EXIT_OK;
-
-    case GW_ARGS_BAD:
-        return GW_EXIT_USAGE;
-
-    default:
-        break;
+    if (rc != GW_ARGS_READ) {
+        return rc;
     }
 
     if (!gw_token_path(path, &a, envp)) {
