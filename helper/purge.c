@@ -138,7 +138,8 @@ purge_tombstone(store_db_t *db, const purge_rule_t *r, uint8_t id[16])
 }
 
 
-/* What a step deleted, told before it is gone. */
+/* What a step deleted, told before it is gone; a folded record is as many
+   operations as it stands for. */
 static int
 purge_note(store_db_t *db, const purge_rule_t *r, purge_done_t *d,
     const uint8_t id[16])
@@ -150,7 +151,8 @@ purge_note(store_db_t *db, const purge_rule_t *r, purge_done_t *d,
             "insert into gateway_purges(event_id, at, rule, operations,"
             " changes, output_bytes, from_seq, to_seq, from_at, to_at)"
             " select ?1, ?2, ?3, count(*) filter (where e.operation_type not"
-            " like 'gateway.%'), (select count(*) from history_changes where"
+            " like 'gateway.%') + coalesce(sum(f.count), 0),"
+            " (select count(*) from history_changes where"
             " event_id in (select event_id from history_events where seq in"
             " (select seq from temp.purge))),"
             " (select coalesce(sum(length(data)), 0) from"
@@ -159,6 +161,7 @@ purge_note(store_db_t *db, const purge_rule_t *r, purge_done_t *d,
             " min(r.seq), max(r.seq), min(e.occurred_at), max(e.occurred_at)"
             " from temp.purge p join history_events e on e.seq = p.seq"
             " left join gateway_records r on r.event_id = e.event_id"
+            " left join gateway_folded f on f.event_id = e.event_id"
             " returning operations, changes, output_bytes", -1, &st, NULL));
 
     store_bind_id(st, 1, id);
@@ -299,9 +302,10 @@ static const char  purge_sql[] =
     " history_events where seq in (select seq from temp.purge));"
 
     "insert into gateway_state(key, value) select 'purged_operations',"
-    " count(*) from history_events where seq in (select seq from temp.purge)"
-    " and operation_type not like 'gateway.%' on conflict(key) do update set"
-    " value = value + excluded.value;"
+    " count(*) + coalesce(sum(f.count), 0) from history_events e left join"
+    " gateway_folded f on f.event_id = e.event_id where e.seq in (select seq"
+    " from temp.purge) and e.operation_type not like 'gateway.%'"
+    " on conflict(key) do update set value = value + excluded.value;"
 
     "delete from gateway_purges where event_id in (select event_id from"
     " history_events where seq in (select seq from temp.purge));"

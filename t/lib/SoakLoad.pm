@@ -4,8 +4,9 @@ package SoakLoad;
 # to hold while they work and when they have gone:
 #
 #   - every answer is the right one (SoakClient);
-#   - operations in nginx's access log = records + folded polls + what gaps
-#     count; each record belongs to one of them, none is twice, none `started`;
+#   - operations in nginx's access log = records + folded polls + what gaps and
+#     tombstones count; each record belongs to one of them, none is twice, none
+#     `started`;
 #   - every history file passes integrity_check;
 #   - memory and descriptors of workers and helper are flat;
 #   - records lag behind by at most `lag_max` (5 s; the median of the second half
@@ -436,6 +437,9 @@ sub judge_counts {
                 next;
             }
 
+            # what its tombstones stand for is counted below
+            next if $r->{type} eq 'gateway.purge';
+
             push @twice, $r->{event_id} if $row{$r->{event_id}}++;
             $count{rows}++;
             $count{strange}++ if !$logged{$r->{event_id}};
@@ -445,14 +449,16 @@ sub judge_counts {
             'select sum(count) from gateway_folded') // 0;
         $count{lost} += $t->history->value($s,
             'select sum(operations) from gateway_gaps') // 0;
+        $count{purged} += $t->history->value($s, 'select value from'
+            . " gateway_state where key = 'purged_operations'") // 0;
     }
 
-    $count{$_} //= 0 for qw(logged rows folded lost gaps strange twice);
+    $count{$_} //= 0 for qw(logged rows folded lost gaps purged strange twice);
     $self->{count} = \%count;
 
     $self->problem('operations and records differ: ' . join ', ',
-                   map { "$_ $count{$_}" } qw(logged rows folded lost gaps))
-        if $count{logged} != $count{rows} + $count{folded} + $count{lost};
+                   map { "$_ $count{$_}" } qw(logged rows folded lost gaps purged))
+        if $count{logged} != $count{rows} + $count{folded} + $count{lost} + $count{purged};
     $self->problem("$count{strange} records of operations that nginx did not see")
         if $count{strange};
     $self->problem(@twice . ' records are there twice') if @twice;
@@ -515,11 +521,11 @@ sub summary {
     my $acts = $self->{done} // {};
 
     return sprintf('load: %d clients, %.0f s, %s operations (%.0f/s) = %s rows'
-        . ' + %s folded + %s in gaps; %s files; settled in %.1f s;'
+        . ' + %s folded + %s purged + %s in gaps; %s files; settled in %.1f s;'
         . ' lag at most %.2f s; workers %s; helper %s; did %s',
         $self->{clients}, $self->{took}, $c->{logged},
         $c->{logged} / ($self->{took} || 1), $c->{rows}, $c->{folded},
-        $c->{lost}, $self->{files}, $self->{settled}, max(0, @{ $self->{lags} // [] }),
+        $c->{purged}, $c->{lost}, $self->{files}, $self->{settled}, max(0, @{ $self->{lags} // [] }),
         $self->{flat}{worker}, $self->{flat}{helper},
         join ', ', map { "$acts->{$_} $_" } sort keys %$acts);
 }

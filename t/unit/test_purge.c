@@ -222,6 +222,26 @@ test_ttl(void **state)
 }
 
 
+/* A folded record goes as the operations that it stands for. */
+static void
+test_folded(void **state)
+{
+    (void) state;
+
+    seen("a");
+    command(1, "a", 100, 0);
+    command(2, "a", 100, 1);
+    go();
+    change("a", "insert into gateway_folded select event_id, 6, occurred_at, 1"
+           " from history_events order by seq limit 1");
+    at(400 * DAY);
+    work();
+    is("a", "select operation_type || json_extract(result_json,"
+       " '$.operations') || ',' || json_extract(result_json,"
+       " '$.operations_total') from history_events", "gateway.purge8,8");
+}
+
+
 /* An operation that has not ended is never taken, however old it is. */
 static void
 test_open(void **state)
@@ -1069,6 +1089,7 @@ main(int argc, char **argv)
 
     const struct CMUnitTest  tests[] = {
         limits_case(test_ttl),
+        limits_case(test_folded),
         limits_case(test_open),
         limits_case(test_size_C117),
         limits_case(test_protected),
