@@ -36,8 +36,35 @@ my $before = command();
 is($before->status, 200, 'there is room');
 $t->record($before);
 
+# --- a lease that was asked for when there was room, and is granted when there is none ---
+
+my $LEASES = '/console/api/v1/sandboxes/s1/leases';
+my $LOCKS = '/console/api/v1/sandboxes/s1/locks';
+
+sub lease_body { '{"keys":[{"path":"/a","mode":"write"}],"timeout_ms":' . "$_[0]}" }
+sub locks { join ' ', sort map { "$_->{type}:$_->{state}" } @{ $t->get($LOCKS)->json->{items} } }
+
+my @admin = (headers => [ 'Authorization: Bearer ' . $t->token ]);
+my $download = "$execd/files/download?path=%2Fa";
+$t->up->script("GET $download", [ until => 'room is gone' ],
+    [ send => "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx" ]);
+
+my $holder = $t->connect;
+$holder->write($holder->build(GET => $download, @admin));
+ok($t->wait_for(sub { locks() eq 'file.read:held' }), 'a download holds a key');
+
+my $waiter = $t->connect;
+$waiter->write($waiter->build(POST => $LEASES, @admin, body => lease_body(60000)));
+ok($t->wait_for(sub { locks() eq 'file.read:held lease:waiting' }), 'a lease waits for it');
+
 my ($segment) = glob $t->dir . '/data/journal/*.seg';
 room(-s $segment);
+$t->up->release('room is gone');
+
+my $late = $waiter->response;
+is($late->code, 'GATEWAY_RECORDER_UNAVAILABLE', 'when it is granted it cannot be kept');
+ok($t->wait_for(sub { locks() eq '' }), 'and is not held by nobody');
+is($holder->response->status, 200, 'the download came to its end');
 
 my $r = command();
 is($r->status, 503, 'C104: no room: strict is refused');
@@ -48,19 +75,15 @@ is_deeply([ map { $_->status } @reads ], [ (200) x 20 ], 'C104: best_effort pass
 
 is(command()->status, 503, 'strict still is refused');
 
-# --- a lease that cannot be kept is nobody's ---------------------------------------------
-
 sub lease {
-    my $r = $t->post('/console/api/v1/sandboxes/s1/leases',
-                     body => '{"keys":[{"path":"/a","mode":"write"}],"timeout_ms":0}');
+    my $r = $t->post($LEASES, body => lease_body(0));
     $t->secret($r->json->{token}) if $r->status == 201;
 
     return $r;
 }
 
 is(lease()->code, 'GATEWAY_RECORDER_UNAVAILABLE', 'nor is a lease given');
-is_deeply($t->get('/console/api/v1/sandboxes/s1/locks')->json->{items}, [],
-          'and its keys are free');
+is(locks(), '', 'and its keys are free');
 
 room('unlimited');
 
