@@ -39,6 +39,7 @@ my @wrong = (
     [ 2, qr/"0" is not a port number/, '--port', 0 ],
     [ 2, qr/"65536" is not a port number/, '--port', 65536 ],
     [ 2, qr/"-1" is neither auto nor/, '--workers', -1 ],
+    [ 2, qr/"257" is neither auto nor a number from 1 to 256/, '--workers', 257 ],
     [ 2, qr/--sync: "often" is neither normal nor full/, '--sync', 'often' ],
     [ 2, qr/--lag: "0" is not a number from 1 to 3600/, '--lag', 0 ],
     [ 2, qr/--lag: "3601" is not a number from 1 to 3600/, '--lag', 3601 ],
@@ -267,13 +268,13 @@ is_deeply([ $out =~ /try_files\s+([^;]*);/g ], [ '/$console_page  =404' ],
           'C012 only these are tried, and then nothing else');
 
 ($rc, $out, $err) = $g->run('--print-config', '--listen', '0.0.0.0',
-    '--tls-cert', '/c.pem', '--tls-key', '/k.pem', '--workers', 3,
+    '--tls-cert', '/c.pem', '--tls-key', '/k.pem', '--workers', 256,
     '--public', 'h.example:444/p', '--upstream', 'https://up.example:8443');
 
 like($out, qr/listen\s+0\.0\.0\.0:8080 default_server ssl/, 'TLS');
 like($out, qr/ssl_certificate_key\s+"\/k\.pem";/, 'its key');
 like($out, qr/ssl_protocols\s+TLSv1\.2 TLSv1\.3;/, 'its settings');
-like($out, qr/worker_processes\s+3;/, 'workers');
+like($out, qr/worker_processes\s+256;/, 'workers, up to the bound');
 like($out, qr/sandbox_public\s+"h\.example:444\/p";/, 'public');
 like($out, qr/sandbox_host\s+h\.example;/, 'whose host is accepted');
 like($out, qr/sandbox_upstream\s+"https:\/\/up\.example:8443";/, 'upstream');
