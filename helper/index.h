@@ -79,15 +79,16 @@ typedef struct {
     unsigned                 ms;        /* may take; 0: INDEX_MS */
     unsigned                 counted;   /* records that facets count; 0:
                                            INDEX_FACETS */
-    bool                     late;      /* its time is over as it begins */
+    unsigned                 looks;     /* at the clock, then its time is over;
+                                           0: only when it is */
 } index_question_t;
 
 typedef struct {
     index_hit_t  *hits;         /* free() */
     size_t        n;
     bool          more;         /* there are more in that direction */
-    bool          has_resume;   /* partial: all up to `resume` was looked at;
-                                   ask again from there */
+    bool          has_resume;   /* partial: all up to `resume` was looked at,
+                                   no hit is behind it; ask again from there */
     int64_t       resume;
     char          why[200];
 } index_answer_t;

@@ -262,6 +262,7 @@ index_facets(index_t *ix, const index_question_t *q, index_facets_t *f)
                    : !f->exact ? &ix->numbers.inexact : NULL);
 
     r->until_us = 0;
+    r->looks = 0;
 
     if ((rc == INDEX_OK || rc == INDEX_PARTIAL) && !facet_tell(r, &c)) {
         (void) snprintf(f->why, sizeof(f->why), "the index cannot be read: %s",

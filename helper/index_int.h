@@ -114,6 +114,7 @@ struct index_reader_s {
     unsigned         generation;
     uint8_t          secret[16];
     uint64_t         until_us;      /* monotonic; 0: no bound */
+    unsigned         looks;         /* left until then; 0: any number */
 };
 
 enum {

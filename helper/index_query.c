@@ -23,6 +23,10 @@ index_progress(void *data)
 {
     index_reader_t  *r = data;
 
+    if (r->looks && --r->looks == 0) {
+        r->until_us = 1;
+    }
+
     return r->until_us && sb_mono_us() > r->until_us;
 }
 
@@ -102,6 +106,7 @@ void
 index_reader_back(index_t *ix, index_reader_t *r, bool broken)
 {
     r->until_us = 0;
+    r->looks = 0;
     broken = sqlite3_exec(r->db, "rollback", NULL, NULL, NULL) != SQLITE_OK
              || broken;
 
@@ -640,9 +645,8 @@ index_plan(index_reader_t *r, const index_question_t *q, index_plan_t *p,
     c.p = p;
     c.best = INT64_MAX;
 
-    r->until_us = q->late ? 1
-                  : sb_mono_us() + (uint64_t) (q->ms ? q->ms : INDEX_MS)
-                                       * 1000;
+    r->looks = q->looks;
+    r->until_us = sb_mono_us() + (uint64_t) (q->ms ? q->ms : INDEX_MS) * 1000;
 
     if (f->q) {
         text = sb_tokens_query(&p->match, sb_str(f->q, strlen(f->q)),

@@ -262,6 +262,30 @@ index_hits(void *data, sqlite3_stmt *st)
 }
 
 
+/*
+ * The time was over within a part of the text, or of the list: what was handed
+ * out of it is looked at, too.  Hits come in the order of the list.
+ */
+static void
+index_resume(const index_question_t *q, index_answer_t *a)
+{
+    int64_t  last;
+
+    if (a->n == 0) {
+        return;
+    }
+
+    last = a->hits[a->n - 1].cursor;
+
+    if (!a->has_resume || (q->ascending ? last > a->resume
+                                        : last < a->resume))
+    {
+        a->has_resume = true;
+        a->resume = last;
+    }
+}
+
+
 index_rc_e
 index_query(index_t *ix, const index_question_t *q, index_answer_t *a)
 {
@@ -299,6 +323,10 @@ index_query(index_t *ix, const index_question_t *q, index_answer_t *a)
         rc = index_rows(ix, r, &p, INDEX_HIT, q->ascending,
                         (int64_t) q->limit + 1, index_hits, &h,
                         &a->has_resume, &a->resume, a->why, sizeof(a->why));
+    }
+
+    if (rc == INDEX_PARTIAL) {
+        index_resume(q, a);
     }
 
     index_plan_free(&p);

@@ -643,6 +643,101 @@ test_parts(void **state)
 }
 
 
+/* Goes through all hits; a question whose time is over after so many looks is
+ * asked again from where it came to.  How often it was, with hits. */
+static unsigned
+take_all(const history_filter_t *f, bool ascending, unsigned looks,
+    unsigned wanted)
+{
+    bool              more;
+    unsigned          cut, seen;
+    int64_t           last;
+    index_rc_e        rc;
+    index_answer_t    a;
+    index_question_t  q = { .filter = f, .limit = 200, .looks = looks,
+                            .ascending = ascending };
+
+    cut = seen = 0;
+    last = 0;
+
+    do {
+        rc = index_query(t.ix, &q, &a);
+        assert_true(rc == INDEX_OK || rc == INDEX_PARTIAL);
+
+        for (size_t i = 0; i < a.n; i++) {
+            assert_true(last == 0 || (ascending ? a.hits[i].cursor > last
+                                                : a.hits[i].cursor < last));
+            last = a.hits[i].cursor;
+            seen++;
+        }
+
+        more = rc == INDEX_PARTIAL || a.more;
+
+        if (rc == INDEX_OK) {
+            q.before = q.after = last;
+
+        } else if (a.has_resume) {
+            cut += a.n != 0;
+            q.before = q.after = a.resume;
+
+        } else {
+            assert_int_equal(a.n, 0);
+            q.looks++;
+        }
+
+        if (rc == INDEX_OK || a.has_resume) {
+            q.has_before = !ascending;
+            q.has_after = ascending;
+        }
+
+        index_answer_free(&a);
+    } while (more);
+
+    assert_int_equal(seen, wanted);
+
+    return cut;
+}
+
+
+/* Wherever the time of a question is over: asked on, each hit comes once. */
+static void
+test_interrupted(void **state)
+{
+    char              id[16];
+    unsigned          i, looks, cut;
+    history_filter_t  f;
+
+    (void) state;
+
+    file("s1");
+    sql("begin");
+
+    /* three parts of the text, with a few hits, many, and few again */
+    for (i = 0; i < 320; i++) {
+        (void) snprintf(id, sizeof(id), "e%u", i);
+        add(id, .command = "same", .cursor = (i < 10 ? 1000 : i < 310 ? 300000
+                                              : 600000) + i);
+    }
+
+    sql("commit");
+    t.cursor = 700000;
+    sync_index();
+
+    history_filter_init(&f);
+
+    for (unsigned way = 0; way < 4; way++) {
+        f.q = way & 2 ? "same" : NULL;
+        f.min_duration_ms = -1;
+        looks = 0;
+
+        do {
+            cut = take_all(&f, way & 1, ++looks, 320);
+            assert_true(looks > 1 || cut > 1);
+        } while (cut);
+    }
+}
+
+
 int
 main(void)
 {
@@ -659,7 +754,8 @@ main(void)
         with(test_replaced),
         with(test_types),
         with(test_sparse),
-        with(test_parts)
+        with(test_parts),
+        with(test_interrupted)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,7 +152,7 @@ test_bounds(void **state)
     index_facets_free(&c);
 
     /* no time is left: what needs some says so, and nothing is broken */
-    q.late = true;
+    q.looks = 1;
     f.min_duration_ms = 1;
     assert_int_equal(index_query(t.ix, &q, &a), INDEX_PARTIAL);
     assert_int_equal(a.n, 0);
@@ -170,7 +170,7 @@ test_bounds(void **state)
     assert_false(h.exact);
     f.from_us = f.to_us = -1;
 
-    q.late = false;
+    q.looks = 0;
     assert_int_equal(index_query(t.ix, &q, &a), INDEX_OK);
     assert_int_equal(a.n, 0);
     index_answer_free(&a);
