@@ -21,10 +21,10 @@ my $execd = '/v1/sandboxes/s1/proxy/44772';
 my $upload = 'Content-Type: multipart/form-data; boundary=B';
 my $FULL = ($ENV{T_SCALE} // 1) >= 10;
 
-# type, status, correlation of every operation, as nginx saw them
+# type, status, end, correlation of every operation, as nginx saw them
 my %log = (
     http   => q{log_format ops '$sandbox_operation_id $sandbox_operation }
-              . q{$status $http_x_correlation_id';},
+              . q{$status $sandbox_status $http_x_correlation_id';},
     server => 'access_log logs/ops.log ops;',
 );
 
@@ -133,6 +133,35 @@ cmp_ok($gaps, '>', 0, 'C106: it was full, and all that passed is counted');
 cmp_ok(scalar(() = $t->log_text =~ /pass without a record/g), '<', 30,
        'C106: which is not said for each operation');
 cmp_ok(scalar($t->history->gaps('s1')), '<', 30, 'C106: nor a gap of its own');
+
+$t->stop;
+
+
+# --- bodies that are cut off while no helper is there ----------------------------------
+
+$t = SandboxTest->new(%log)->start;
+$up = $t->up;
+$t->sandbox('s1', learn => 1);
+$t->record($t->get("$execd/files/info?path=%2Ffirst"));
+$t->kill_helper;
+# what comes now waits for it no more
+is($t->post("$execd/command", body => '{"command":"x"}')->status, 503, 'it is away');
+
+for (1 .. 4) {
+    my $cut = $t->connect;
+    my $bytes = $cut->build(POST => "$execd/command", body => '{"command":"echo"}',
+                            headers => [ $t->credential, "X-Correlation-Id: c0-$_" ]);
+    $cut->write(substr $bytes, 0, -3);
+    $_ % 2 ? $cut->close : $cut->reset;
+}
+
+ok($t->wait_for(sub { 4 == grep { $_->[1] eq 'command.execute' && $_->[2] == 400 }
+                      operations($t) }), 'their clients leave');
+is($t->get("$execd/files/info?path=%2Fa")->status, 200, 'a read passes');
+$t->start_helper;
+ok($t->wait_for(sub { $t->post("$execd/command", body => '{"command":"x"}')->status == 200 }),
+   'it is back');
+is(balanced($t, 'bodies cut off', 7), 1, 'what never began is in no gap');
 
 $t->stop;
 done_testing;
@@ -245,7 +274,7 @@ sub balanced {
     is($open, 0, "$name: every record has its end");
     cmp_ok(scalar @ops, '>=', $least, "$name: " . @ops . ' operations');
     is($gaps, scalar @lost, "$name: what is not on record is counted")
-        or diag(map { "@$_\n" } @lost[0 .. ($#lost < 9 ? $#lost : 9)]);
+        or diag(map { "@$_[0 .. 2]\n" } @lost[0 .. ($#lost < 9 ? $#lost : 9)]);
 
     my %seen;
     $seen{$_}++ for map { $_->{head} =~ /^X-Correlation-Id: (\S+)/mi }
@@ -262,7 +291,9 @@ sub balanced {
 
 
 # [ id, type, status, refused ] of all operations that nginx has logged.
-# refused: had to be on record, could not be, and so did not happen.
+# refused: had to be on record, could not be, and so did not happen; 400 is for a
+# body that its client cut off, before it was told so (and for a head, of which it
+# is not known what it had to be).
 
 sub operations {
     my $t = shift;
@@ -270,9 +301,9 @@ sub operations {
     my %strict = map { $_ => 1 } qw(command.execute file.write pty.open);
 
     return map {
-        my ($id, $type, $status) = split ' ';
+        my ($id, $type, $status, $end) = split ' ';
         length $id == 36 && $type ne 'endpoint.get'
             ? [ $id, $type, $status,
-                $strict{$type} && $status =~ /^(?:499|503)$/ ] : ();
+                $strict{$type} && "$status $end" =~ /^(?:499 |503 |400 cancelled$)/ ] : ();
     } split /\n/, $t->log_text('ops.log');
 }
