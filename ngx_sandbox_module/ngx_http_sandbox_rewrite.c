@@ -111,11 +111,15 @@ const char *
 ngx_http_sandbox_rewrite_fault(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx)
 {
+    ngx_uint_t                    teaches;
     ngx_http_sandbox_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
+    /* a signed address passes as it is */
+
     if (sb_op_index(ctx->op) != SB_OP_ENDPOINT_GET
+        || ngx_http_sandbox_rewrite_query(ctx, &teaches) != NGX_OK
         || !ngx_http_sandbox_rewrite_changes(lcf, ctx)
         || lcf->public.len
         || (r->headers_in.host && r->headers_in.host->value.len))

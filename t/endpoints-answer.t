@@ -134,6 +134,14 @@ is(scalar $up->requests(qr/endpoints/), 0, 'nor was upstream asked');
 is($t->get($target, version => '1.0')->json->{endpoint}, $mine,
    'with one it is rewritten');
 
+# What is not rewritten needs no name.
+
+my $signed = '{"endpoint":"exec.example:1/signed"}';
+$up->script("GET $target?expires=1999999999",
+            FakeUpstream::answer(200, $signed, 'Content-Type: application/json'));
+is($t->get("$target?expires=1999999999", version => '1.0', plain => 1)->content,
+   $signed, 'a signed endpoint passes without Host');
+
 # The client leaves while it is held.
 
 script([ send => head('Content-Length: 60') . '{"endpoint"' ], [ 'hang' ]);
