@@ -406,8 +406,19 @@ gw_connect(gw_conn_t *c, const struct addrinfo *ai, int *err)
 }
 
 
+/* There is nobody, or no way there: not only slow to answer. */
+
+static bool
+gw_refused(int err)
+{
+    return err == ECONNREFUSED || err == ENETUNREACH || err == EHOSTUNREACH
+           || err == EADDRNOTAVAIL || err == EAFNOSUPPORT;
+}
+
+
 /* nginx goes round the addresses of a name, and a request is sent once: it would
- * end at an address where nobody listens, such as [::1] of localhost. */
+ * end at an address where nobody listens, such as [::1] of localhost.  One that
+ * has not answered yet may be slow at this moment only: it is used. */
 
 void
 gw_upstream_servers(gw_t *g)
@@ -429,11 +440,12 @@ gw_upstream_servers(gw_t *g)
         c.until_ms = gw_now_ms() + GW_PROBE_MS / 4;
         all++;
 
-        if (!gw_connect(&c, ai, &err)) {
+        if (gw_connect(&c, ai, &err)) {
+            gw_hang_up(&c);
+
+        } else if (gw_refused(err)) {
             continue;
         }
-
-        gw_hang_up(&c);
 
         if (gw_address_text(text, sizeof(text), ai, g->upstream.port)
             && used + strlen(text) + 32 < sizeof(g->upstream_servers))
@@ -455,8 +467,8 @@ gw_upstream_servers(gw_t *g)
         return;
     }
 
-    gw_note("upstream %s has %u addresses, of which %u answer: these are used"
-            " until the next start.", g->opt.upstream, all, open);
+    gw_note("upstream %s has %u addresses, of which %u can be used: the others"
+            " are left out until the next start.", g->opt.upstream, all, open);
 }
 
 

@@ -9,6 +9,7 @@ use warnings;
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 use POSIX ();
+use Socket qw(inet_aton pack_sockaddr_in AF_INET SOCK_NONBLOCK SOCK_STREAM);
 use Test::More;
 use Time::HiRes qw(time sleep);
 
@@ -459,7 +460,8 @@ ok(!-e $odd->data, 'before anything is made');
 # --- an upstream of two addresses, at one of which nobody listens
 
 my ($at) = $up->url =~ /:(\d+)$/;
-SandboxTest::write_file("$tmp/hosts", "::1 two.test\n127.0.0.1 two.test localhost\n");
+SandboxTest::write_file("$tmp/hosts", "::1 two.test three.test\n127.0.0.1 two.test three.test localhost\n"
+    . "127.0.0.2 three.test\n");
 SandboxTest::write_file("$tmp/gateway", <<"END");
 #!/bin/sh
 exec unshare -m sh -c 'mount --bind $tmp/hosts /etc/hosts && exec "\$@"' sh $SandboxGateway::PROGRAM "\$@"
@@ -467,7 +469,7 @@ END
 chmod 0755, "$tmp/gateway";
 
 SKIP: {
-    skip 'names are given to addresses by root only', 3
+    skip 'names are given to addresses by root only', 4
         if !$root || system("$tmp/gateway --version > /dev/null 2>&1") != 0;
 
     local $SandboxGateway::PROGRAM = "$tmp/gateway";
@@ -478,8 +480,25 @@ SKIP: {
          qr/upstream opensandbox \{\s+server  127\.0\.0\.1:$at;/, 'the one that answers is used');
     is(join(' ', map { $two->get('/v1/sandboxes')->status } 1 .. 4), '200 200 200 200',
        'each time');
-    like($two->errors, qr/has 2 addresses, of which 1 answer/, 'and a line says so');
+    like($two->errors, qr/has 2 addresses, of which 1 can be used/, 'and a line says so');
     $two->stop;
+
+    # one whose queue is full answers neither yes nor no
+
+    socket my $slow, AF_INET, SOCK_STREAM, 0 or die "socket: $!";
+    bind $slow, pack_sockaddr_in($at, inet_aton('127.0.0.2')) or die "bind: $!";
+    listen $slow, 0 or die "listen: $!";
+
+    my @waiting = map {
+        socket my $c, AF_INET, SOCK_STREAM|SOCK_NONBLOCK, 0 or die "socket: $!";
+        connect $c, getsockname $slow;
+        $c;
+    } 1 .. 4;
+
+    my $three = SandboxGateway->new(args => [ '--upstream', "http://three.test:$at",
+                                              '--api-key-file', "$tmp/key", '--check' ]);
+    my (undef, undef, $said) = $three->run($three->arguments);
+    like($said, qr/has 3 addresses, of which 2 can be used/, 'one that does not answer yet is used, too');
 }
 
 $up->stop;
