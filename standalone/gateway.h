@@ -281,7 +281,8 @@ void gw_child_end_leftover(const gw_child_t *c, int sig, unsigned wait_ms);
 /* Upstream's API key, malloc'd; NULL when there is none.  False after a
  * sentence. */
 bool gw_key_read(const gw_t *g, char **key);
-/* For a helper that cannot read the key's file by itself: sets helper_key. */
+/* For a helper that cannot read the key's file by itself: sets helper_key, or
+ * leaves it empty, with a word, when there is no memory to share. */
 bool gw_key_share(gw_t *g);
 /* Hands it the key as it is now. */
 void gw_key_again(const gw_t *g);

@@ -12,6 +12,12 @@
 #include <unistd.h>
 
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL  0x0008U        /* since Linux 6.3 */
+#endif
+
+
+static int gw_key_memory(void);
 static bool gw_key_hand(int fd, const char *key);
 
 
@@ -72,7 +78,7 @@ gw_key_read(const gw_t *g, char **key)
 bool
 gw_key_share(gw_t *g)
 {
-    int    fd;
+    int    fd, err;
     bool   ok;
     char  *key;
 
@@ -84,13 +90,20 @@ gw_key_share(gw_t *g)
         return false;
     }
 
-    fd = memfd_create("sandbox-gateway-key", MFD_CLOEXEC);
+    fd = gw_key_memory();
     ok = fd != -1 && gw_key_hand(fd, key);
+    err = errno;
     free(key);
 
     if (!ok) {
-        return gw_fail("there is no memory for the API key: %s.",
-                       strerror(errno));
+        gw_note("the helper reads the API key from its file, and keeps it over"
+                " a SIGHUP: there is no memory to share it: %s.", strerror(err));
+
+        if (fd != -1) {
+            close(fd);
+        }
+
+        return true;
     }
 
     g->helper_key_fd = fd;
@@ -98,6 +111,24 @@ gw_key_share(gw_t *g)
              (int) getpid(), fd);
 
     return true;
+}
+
+
+/* Where vm.memfd_noexec is 2 only memory that is never executed is given; older
+ * kernels do not know the flag. */
+
+static int
+gw_key_memory(void)
+{
+    int  fd;
+
+    fd = memfd_create("sandbox-gateway-key", MFD_CLOEXEC|MFD_NOEXEC_SEAL);
+
+    if (fd == -1 && errno == EINVAL) {
+        fd = memfd_create("sandbox-gateway-key", MFD_CLOEXEC);
+    }
+
+    return fd;
 }
 
 
