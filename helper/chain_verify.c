@@ -37,6 +37,8 @@ typedef struct {
     int64_t               seq;      /* of the last record begun */
     bool                  holes;    /* purged records since then */
     int64_t               before;   /* records older than the chain */
+    FILE                 *heads;    /* one and the same, should it turn */
+    int                   heads_errno;
     size_t                heads_bytes;
     char                  sandbox[512];
     uint8_t               file[CHAIN_HASH];     /* as the last purge has it */
@@ -821,9 +823,10 @@ verify_heads_read(verify_heads_t *h, const char *dir,
     verify_ctx_t  *c = h->c;
 
     h->line = 0;
+    errno = c->heads_errno;
 
-    if (heads_each(c->conf->heads, c->heads_bytes, dir, c->conf->keys, visit,
-                   h))
+    if (c->heads && heads_each(c->heads, c->heads_bytes, dir, c->conf->keys,
+                               visit, h))
     {
         return true;
     }
@@ -1004,15 +1007,17 @@ chain_verify(sqlite3 *db, const verify_conf_t *conf, verify_t *v)
 
     /* what is signed while this goes on speaks of what comes behind our
      * snapshot */
-    if (conf->heads && stat(conf->heads, &st) == 0) {
-        c.heads_bytes = (size_t) st.st_size;
+    if (conf->heads) {
+        c.heads = fopen(conf->heads, "re");
+        c.heads_errno = errno;
+
+        if (c.heads && fstat(fileno(c.heads), &st) == 0) {
+            c.heads_bytes = (size_t) st.st_size;
+        }
     }
 
-    if (sqlite3_exec(db, "begin", NULL, NULL, NULL) != SQLITE_OK) {
-        return verify_sqlite(&c);
-    }
-
-    ok = verify_all(&c);
+    ok = sqlite3_exec(db, "begin", NULL, NULL, NULL) == SQLITE_OK
+         ? verify_all(&c) : verify_sqlite(&c);
 
     (void) sqlite3_finalize(c.last);
     (void) sqlite3_finalize(c.purge);
@@ -1021,6 +1026,10 @@ chain_verify(sqlite3 *db, const verify_conf_t *conf, verify_t *v)
     chain_stmts_free(&c.stmts);
     sb_buf_free(&c.text);
     (void) sqlite3_exec(db, "rollback", NULL, NULL, NULL);
+
+    if (c.heads) {
+        (void) fclose(c.heads);
+    }
 
     return ok;
 }

@@ -376,7 +376,26 @@ heads_last_write(void *entry, void *data)
 }
 
 
-/* Remembers a line in the place of an older one of the same file. */
+static void
+heads_last_drop(heads_turn_t *t, const char *key, size_t n)
+{
+    heads_last_t  *l;
+
+    l = table_find(&t->lines, key, n);
+
+    if (l) {
+        table_remove(&t->lines, &l->node);
+        free(l->line);
+        free(l);
+    }
+}
+
+
+/*
+ * Remembers a line in the place of an older one of the same file.  One that ends
+ * a file takes the place of all of its lines: the new file has those that end one
+ * in front, and what stands behind would be held against a file yet to come.
+ */
 static bool
 heads_last(heads_turn_t *t, sb_str_t line)
 {
@@ -391,12 +410,10 @@ heads_last(heads_turn_t *t, sb_str_t line)
 
     n = (size_t) snprintf(key, sizeof(key), "%s%s", head.ended ? "/" : "",
                           head.dir);
-    l = table_find(&t->lines, key, n);
+    heads_last_drop(t, key, n);
 
-    if (l) {
-        table_remove(&t->lines, &l->node);
-        free(l->line);
-        free(l);
+    if (head.ended) {
+        heads_last_drop(t, head.dir, strlen(head.dir));
     }
 
     l = malloc(sizeof(heads_last_t));
@@ -640,11 +657,9 @@ heads_parse(sb_str_t line, const keys_t *keys, head_t *head)
 
 
 bool
-heads_each(const char *path, size_t bytes, const char *dir,
-    const keys_t *keys, bool (*visit)(void *data, const head_t *head),
-    void *data)
+heads_each(FILE *f, size_t bytes, const char *dir, const keys_t *keys,
+    bool (*visit)(void *data, const head_t *head), void *data)
 {
-    FILE     *f;
     bool      more;
     char     *line;
     head_t    head;
@@ -652,8 +667,7 @@ heads_each(const char *path, size_t bytes, const char *dir,
     ssize_t   n;
     sb_str_t  text;
 
-    f = fopen(path, "re");
-    if (f == NULL) {
+    if (fseeko(f, 0, SEEK_SET) == -1) {
         return false;
     }
 
@@ -675,7 +689,6 @@ heads_each(const char *path, size_t bytes, const char *dir,
     }
 
     free(line);
-    (void) fclose(f);
 
-    return true;
+    return ferror(f) == 0;
 }

@@ -17,6 +17,8 @@
 #include "chain.h"
 #include "keys.h"
 
+#include <stdio.h>
+
 #define HEADS_FILE      "heads.jsonl"
 #define HEADS_OLD       "heads.jsonl.1"
 #define HEADS_LINE_MAX  2048
@@ -89,13 +91,12 @@ typedef struct {
 } head_t;
 
 /*
- * Every head of a directory that stands in the first `bytes` of a file, in
+ * Every head of a directory that stands in the first `bytes` of an open file, in
  * order; other lines are passed over.  `visit` returns false to stop.  False
  * with errno when the file cannot be read.
  */
-bool heads_each(const char *path, size_t bytes, const char *dir,
-    const keys_t *keys, bool (*visit)(void *data, const head_t *head),
-    void *data);
+bool heads_each(FILE *f, size_t bytes, const char *dir, const keys_t *keys,
+    bool (*visit)(void *data, const head_t *head), void *data);
 
 /* One line, without its LF. */
 sb_rc_t heads_parse(sb_str_t line, const keys_t *keys, head_t *head);

@@ -646,6 +646,60 @@ test_again(void **state)
 }
 
 
+/* When the heads are next written they begin a new file. */
+static void
+turns(void)
+{
+    int  fd;
+
+    fd = openat(dirfd_history, HEADS_FILE, O_WRONLY|O_CLOEXEC);
+    assert_true(fd != -1);
+    assert_int_equal(ftruncate(fd, HEADS_BYTES), 0);
+    close(fd);
+}
+
+
+/* The heads begin a new file between the end of a history and the first head of
+ * the one that comes in its place. */
+static void
+test_again_turned(void **state)
+{
+    char         clock[96], first[512];
+    struct stat  st;
+
+    (void) state;
+
+    (void) snprintf(clock, sizeof(clock), "%s/clock", p.path);
+    whole(99, "sandbox.list", NULL, "succeeded", 200);
+    seen("a");
+    begins(1);
+    ends(1);
+    begins(2);
+    ends(2);
+    sign();
+    archives(clock, 10, first, sizeof(first));
+    turns();
+    sign();
+    assert_int_equal(fstatat(dirfd_history, HEADS_OLD, &st, 0), 0);
+    assert_int_equal(fstatat(dirfd_history, HEADS_FILE, &st, 0), 0);
+    assert_true(st.st_size < 4096);
+    assert_string_equal(verified_file("a", first), "");
+
+    seen("a");
+    begins(3);
+    sign();
+    verifies("a");
+
+    /* its own head stays when they turn again */
+    turns();
+    ends(3);
+    sign();
+    verifies("a");
+    assert_int_equal(v.unsigned_entries, 0);
+    assert_string_equal(verified_file("a", first), "");
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -662,6 +716,7 @@ main(int argc, char **argv)
         chain_case(test_half_a_line),
         chain_case(test_clock_back),
         chain_case(test_again),
+        chain_case(test_again_turned),
     };
 
     return store_run(argc, argv, tests);
