@@ -372,6 +372,7 @@ journal_segment_create(journal_t *j, uint32_t number)
 
     j->segments[j->nsegments].number = number;
     j->segments[j->nsegments].base = j->tail.cursor + 1;
+    j->segments[j->nsegments].unreadable = false;
     j->nsegments++;
 
     j->fd = fd;

@@ -70,8 +70,9 @@ typedef void (*journal_scan_pt)(void *data, const journal_record_t *r);
  * Opens the journal in a directory and reads all of it once, calling scan for
  * every record.  What follows the last whole record is cut off and reported in
  * the log.  New records come behind `applied` in any case; a journal without
- * segments begins behind `fresh` if that is more.  On failure returns NULL with
- * a sentence in `why`.
+ * segments begins behind `fresh` if that is more.  What the disk cannot give
+ * (EIO) of another than the newest segment is passed over, and by journal_read()
+ * as damaged; any other failure returns NULL with a sentence in `why`.
  */
 journal_t *journal_open(int dirfd, size_t segment_size, uint64_t applied,
     uint64_t fresh, journal_scan_pt scan, void *data, char *why,

@@ -13,6 +13,7 @@
 typedef struct {
     uint32_t  number;
     uint64_t  base;         /* cursor of its first record */
+    bool      unreadable;   /* the disk could not give all of it at the start */
 } journal_segment_t;
 
 struct journal_s {

@@ -92,6 +92,7 @@ journal_list(journal_t *j)
 
         j->segments[j->nsegments].number = number;
         j->segments[j->nsegments].base = 0;
+        j->segments[j->nsegments].unreadable = false;
         j->nsegments++;
     }
 
@@ -134,8 +135,8 @@ journal_head_read(int fd, uint32_t number, uint64_t *base)
 
 /*
  * Reads one segment from its beginning.  *end becomes the offset behind its last
- * whole record; *cursor is advanced to that record.  0 or errno: what cannot be
- * read now is not what was never written.
+ * whole record that can be read; *cursor is advanced to that record.  0 or errno:
+ * what cannot be read now is not what was never written.
  */
 static int
 journal_scan_segment(int fd, char *buf, uint64_t *cursor, off_t *end,
@@ -159,6 +160,7 @@ journal_scan_segment(int fd, char *buf, uint64_t *cursor, off_t *end,
         }
 
         if (n == -1) {
+            *end = offset;
             return errno;
         }
 
@@ -220,13 +222,36 @@ journal_adopt(journal_t *j, int fd, const char *name, off_t end, off_t size)
 }
 
 
+/*
+ * The disk does not give an older segment, or the rest of it.  It does not keep
+ * everything else from being recorded: who reads the journal passes it over as
+ * damaged.  `base` is 0 where not even its beginning can be read.
+ */
+static void
+journal_keep_unreadable(journal_t *j, size_t kept, uint32_t number,
+    uint64_t base, off_t from)
+{
+    char  name[32];
+
+    journal_segment_name(name, number);
+    log_line(LOG_ERROR, "journal segment %s cannot be read behind offset %lld:"
+             " %s; the helper goes on without the rest of it", name,
+             (long long) from, strerror(EIO));
+
+    j->segments[kept].number = number;
+    j->segments[kept].base = base;
+    j->segments[kept].unreadable = true;
+}
+
+
 static int
 journal_scan(journal_t *j, journal_scan_pt scan, void *data)
 {
     int                 fd, rc;
     char                name[32], bad[48], *buf;
+    bool                known;
     off_t               end;
-    size_t              i, kept;
+    size_t              i, n, kept;
     uint64_t            base;
     struct stat         st;
     journal_segment_t  *s;
@@ -239,6 +264,7 @@ journal_scan(journal_t *j, journal_scan_pt scan, void *data)
     rc = 0;
     end = 0;
     kept = 0;
+    known = false;
 
     for (i = 0; i < j->nsegments && rc == 0; i++) {
         s = &j->segments[i];
@@ -253,12 +279,19 @@ journal_scan(journal_t *j, journal_scan_pt scan, void *data)
 
         rc = journal_head_read(fd, s->number, &base);
 
+        if (rc == EIO && i + 1 < j->nsegments) {
+            journal_keep_unreadable(j, kept++, s->number, 0, 0);
+            close(fd);
+            rc = 0;
+            continue;
+        }
+
         if (rc != 0 && rc != EBADMSG) {
             close(fd);
             break;
         }
 
-        if (rc == EBADMSG || (kept && base <= j->tail.cursor)) {
+        if (rc == EBADMSG || (known && base <= j->tail.cursor)) {
             rc = 0;
 
             /* torn while it was made, or damaged: out of the way */
@@ -284,10 +317,19 @@ journal_scan(journal_t *j, journal_scan_pt scan, void *data)
             j->fd = -1;
         }
 
+        known = true;
         j->tail.cursor = base - 1;
         j->tail.segment = s->number;
 
         rc = journal_scan_segment(fd, buf, &j->tail.cursor, &end, scan, data);
+
+        if (rc == EIO && i + 1 < j->nsegments) {
+            journal_keep_unreadable(j, kept++, s->number, base, end);
+            j->fd = fd;
+            j->tail.offset = end;
+            rc = 0;
+            continue;
+        }
 
         if (rc != 0) {
             close(fd);
@@ -310,11 +352,24 @@ journal_scan(journal_t *j, journal_scan_pt scan, void *data)
 
         j->segments[kept].number = s->number;
         j->segments[kept].base = base;
+        j->segments[kept].unreadable = false;
         kept++;
     }
 
     j->nsegments = kept;
     free(buf);
+
+    /* nothing is to be had of one without a beginning: the next one's is its */
+    base = j->tail.cursor + 1;
+
+    for (n = kept; n > 0; n--) {
+        if (j->segments[n - 1].base) {
+            base = j->segments[n - 1].base;
+
+        } else {
+            j->segments[n - 1].base = base;
+        }
+    }
 
     /*
      * A newest segment that is not the last file of the list was followed by
@@ -476,6 +531,27 @@ journal_following(journal_t *j, uint32_t number)
 }
 
 
+/* Could the disk not give all of a segment when the journal was opened? */
+static bool
+journal_unreadable(journal_t *j, uint32_t number)
+{
+    bool    found;
+    size_t  i;
+
+    found = false;
+
+    pthread_mutex_lock(&j->lock);
+
+    for (i = 0; i < j->nsegments && !found; i++) {
+        found = j->segments[i].number == number && j->segments[i].unreadable;
+    }
+
+    pthread_mutex_unlock(&j->lock);
+
+    return found;
+}
+
+
 ssize_t
 journal_read(journal_reader_t *r, char *buf, size_t size,
     const journal_pos_t *end)
@@ -521,7 +597,13 @@ journal_read(journal_reader_t *r, char *buf, size_t size,
             n = pread(r->fd, buf, want, r->offset);
 
             if (n == -1) {
-                return -1;
+                if (errno != EIO || !journal_unreadable(r->journal, r->segment))
+                {
+                    return -1;
+                }
+
+                n = 0;
+                rc = SB_ERROR;
             }
 
             pos = 0;

@@ -30,6 +30,8 @@ static struct {
     bool     counts;
     bool     flush_fails;       /* the next one */
     int      read_error;        /* of each pread() */
+    ino_t    bad;               /* of that file nothing can be read ... */
+    off_t    bad_from;          /* ... behind there */
     bool     forgets;           /* reads give what is on the disk */
     char     disk[DISK_SIZE];
     off_t    from[64];          /* written and not flushed */
@@ -59,11 +61,23 @@ pwritev(int fd, const struct iovec *v, int n, off_t at)
 ssize_t
 pread(int fd, void *buf, size_t size, off_t at)
 {
-    long  n;
+    long         n;
+    struct stat  st;
 
     if (faults.read_error) {
         errno = faults.read_error;
         return -1;
+    }
+
+    if (faults.bad && fstat(fd, &st) == 0 && st.st_ino == faults.bad
+        && at + (off_t) size > faults.bad_from)
+    {
+        if (at >= faults.bad_from) {
+            errno = EIO;
+            return -1;
+        }
+
+        size = (size_t) (faults.bad_from - at);
     }
 
     n = syscall(SYS_pread64, fd, buf, size, at);
@@ -185,6 +199,17 @@ append(journal_t *j, uint64_t instance, uint64_t seq, size_t size)
     item.len = tf_end(&f);
 
     return journal_append(j, &item, 1);
+}
+
+
+static ino_t
+inode_of(place_t *p, const char *name)
+{
+    struct stat  st;
+
+    assert_int_equal(fstatat(p->fd, name, &st, 0), 0);
+
+    return st.st_ino;
 }
 
 
@@ -771,6 +796,112 @@ test_start_read_error(void **state)
 }
 
 
+/*
+ * Of the second of three segments, the first or the newest the disk gives nothing
+ * behind an offset: the records that are read, and whether some are missing.
+ */
+static void
+unreadable(place_t *p, const char *name, off_t from, uint64_t cursors,
+    uint64_t *sum, bool *damaged)
+{
+    char              why[256];
+    seen_t            s;
+    ssize_t           n;
+    size_t            pos;
+    journal_t        *j;
+    journal_pos_t     tail;
+    journal_record_t  r;
+    journal_reader_t  reader;
+    static char       buf[JOURNAL_RECORD_MAX];
+
+    memset(&s, 0, sizeof(s));
+    faults.bad = inode_of(p, name);
+    faults.bad_from = from;
+    j = journal_open(p->fd, JOURNAL_SEGMENT, 0, 0, scan, &s, why, sizeof(why));
+    assert_non_null(j);
+    assert_int_equal(s.seqs, cursors);
+    tail = journal_tail(j);
+    assert_int_equal(tail.cursor, 6);
+
+    journal_reader_init(&reader, j, 0);
+    *sum = 0;
+
+    while ((n = journal_read(&reader, buf, sizeof(buf), &tail)) > 0) {
+        for (pos = 0; journal_next(&r, buf, (size_t) n, &pos); ) {
+            *sum += r.cursor;
+        }
+    }
+
+    assert_int_equal(n, 0);
+    *damaged = reader.damaged;
+    journal_reader_close(&reader);
+
+    /* it can be read again: nothing is gone */
+    faults.bad = 0;
+    journal_close(j);
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    assert_int_equal(s.n, 6);
+    journal_close(j);
+}
+
+
+/* An older segment that cannot be read keeps nobody from recording. */
+static void
+test_start_read_error_old(void **state)
+{
+    bool        damaged;
+    char        why[256];
+    off_t       second;
+    seen_t      s;
+    place_t    *p = *state;
+    uint64_t    sum;
+    unsigned    i;
+    journal_t  *j;
+
+    j = journal(p, JOURNAL_SEGMENT, &s);
+    second = 0;
+
+    for (i = 1; i <= 6; i++) {
+        assert_int_equal(append(j, 5, i, 100), 0);
+
+        if (i == 1) {
+            second = size_of(p, "0000000001.seg");
+        }
+
+        if (i == 2 || i == 4) {
+            assert_int_equal(journal_roll(j), 0);
+        }
+    }
+
+    journal_close(j);
+
+    unreadable(p, "0000000001.seg", second, 1 + 3 + 4 + 5 + 6, &sum, &damaged);
+    assert_int_equal(sum, 1 + 3 + 4 + 5 + 6);
+    assert_true(damaged);
+
+    unreadable(p, "0000000002.seg", second, 1 + 2 + 3 + 5 + 6, &sum, &damaged);
+    assert_int_equal(sum, 1 + 2 + 3 + 5 + 6);
+    assert_true(damaged);
+
+    /* not even its beginning */
+    unreadable(p, "0000000001.seg", 0, 3 + 4 + 5 + 6, &sum, &damaged);
+    assert_int_equal(sum, 3 + 4 + 5 + 6);
+    assert_true(damaged);
+
+    unreadable(p, "0000000002.seg", 0, 1 + 2 + 5 + 6, &sum, &damaged);
+    assert_int_equal(sum, 1 + 2 + 5 + 6);
+    assert_true(damaged);
+
+    /* nothing is appended behind what may be there */
+    faults.bad = inode_of(p, "0000000003.seg");
+    faults.bad_from = second;
+    assert_null(journal_open(p->fd, JOURNAL_SEGMENT, 0, 0, scan, &s, why,
+                             sizeof(why)));
+    assert_non_null(strstr(why, strerror(EIO)));
+    faults.bad = 0;
+}
+
+
 /* Cursors never repeat, whatever was lost. */
 static void
 test_cursor_begins(void **state)
@@ -824,6 +955,7 @@ main(void)
         journal_case(test_flush_failed_before),
         journal_case(test_flush_failed_for_good),
         journal_case(test_start_read_error),
+        journal_case(test_start_read_error_old),
         journal_case(test_cursor_begins)
     };
 
