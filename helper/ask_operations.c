@@ -29,6 +29,8 @@ typedef struct {
     int64_t            settled;     /* ... for nothing is up to here */
     bool               waits;       /* a record waits for its file */
     bool               lacks;       /* ... or, read upwards, for its end */
+    bool               back;        /* read against the order it is told in */
+    bool               up;          /* read upwards */
 } ask_list_t;
 
 /* A page. */
@@ -131,6 +133,21 @@ ask_list_args(ask_list_t *s)
 
 
 /*
+ * With a bound on the near side only, it is the page next to that bound, whatever
+ * the order it is told in: so `previous` leads back to the page that was in front.
+ */
+static void
+ask_list_direction(ask_list_t *s)
+{
+    const index_question_t  *q = &s->ask;
+
+    s->back = q->ascending ? q->has_before && !q->has_after
+                           : q->has_after && !q->has_before;
+    s->up = q->ascending != s->back;
+}
+
+
+/*
  * What the index has, and lacks in front of it.  A list that is read upwards ends
  * where the first record is missing; one that is read downwards says so.
  */
@@ -151,7 +168,7 @@ ask_list_settle(api_t *api, ask_list_t *s)
          ? s->ask.before - 1 : (int64_t) s->wait.cursor;
 
     s->waits = files < reached && (int64_t) files < to;
-    s->lacks = s->waits || (s->ask.ascending && s->settled < to);
+    s->lacks = s->waits || (s->up && s->settled < to);
     s->files = settled;
 }
 
@@ -220,24 +237,17 @@ ask_page_turn(ask_page_t *page)
 }
 
 
-/*
- * The hits of a page.  With a bound on the near side only, it is the page next
- * to that bound, whatever the order it is told in: so `previous` leads back to
- * the page that was in front.
- */
+/* The hits of a page. */
 static index_rc_e
 ask_page_read(api_t *api, ask_list_t *s, ask_page_t *page, index_answer_t *a)
 {
-    bool              back;
     index_rc_e        rc;
     index_question_t  q;
 
     q = s->ask;
-    back = q.ascending ? q.has_before && !q.has_after
-                       : q.has_after && !q.has_before;
-    q.ascending = q.ascending != back;
+    q.ascending = s->up;
 
-    if (q.ascending) {
+    if (s->up) {
 
         /*
          * Whoever follows what comes must not pass a record that is on its way
@@ -260,7 +270,7 @@ ask_page_read(api_t *api, ask_list_t *s, ask_page_t *page, index_answer_t *a)
     page->more = a->more;
     page->partial = rc == INDEX_PARTIAL;
 
-    if (back) {
+    if (s->back) {
         ask_page_turn(page);
     }
 
@@ -277,8 +287,7 @@ ask_page_around(api_t *api, const ask_list_t *s, const index_answer_t *a,
     int64_t  first, last;
 
     asc = s->ask.ascending;
-    back = asc ? s->ask.has_before && !s->ask.has_after
-               : s->ask.has_after && !s->ask.has_before;
+    back = s->back;
 
     if (page->n == 0) {
 
@@ -480,6 +489,7 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
     api = q->context;
     memset(&page, 0, sizeof(page));
 
+    ask_list_direction(s);
     ask_list_settle(api, s);
     rc = ask_page_read(api, s, &page, &a);
 
@@ -490,7 +500,7 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
     }
 
     complete = s->wait.reached && rc == INDEX_OK && !(s->lacks
-               && !(s->ask.ascending && page.more));
+               && !(s->up && page.more));
 
     sb_out_text(&out, "{");
     sb_out_key(&out, "items");
