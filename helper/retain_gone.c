@@ -128,18 +128,14 @@ retain_tombstone(retain_t *r, const char *type, const char *sandbox,
 
 
 static int64_t
-retain_count(store_db_t *db)
+retain_number(sqlite3 *db, const char *sql)
 {
     int64_t        n;
     sqlite3_stmt  *st;
 
     n = 0;
 
-    if (sqlite3_prepare_v2(db->db, "select count(*) from history_events where"
-                           " operation_type != 'gateway.purge'", -1, &st,
-                           NULL)
-        == SQLITE_OK)
-    {
+    if (sqlite3_prepare_v2(db, sql, -1, &st, NULL) == SQLITE_OK) {
         if (sqlite3_step(st) == SQLITE_ROW) {
             n = sqlite3_column_int64(st, 0);
         }
@@ -148,6 +144,18 @@ retain_count(store_db_t *db)
     }
 
     return n;
+}
+
+
+/* A folded record is as many operations as it stands for; an old archive has no
+ * table of them. */
+static int64_t
+retain_count(sqlite3 *db)
+{
+    return retain_number(db, "select count(*) from history_events where"
+                             " operation_type != 'gateway.purge'")
+           + retain_number(db, "select coalesce(sum(count), 0) from"
+                               " gateway_folded");
 }
 
 
@@ -189,7 +197,7 @@ retain_remove(retain_t *r, retain_file_t *f, store_db_t *db, bool archive,
         return false;
     }
 
-    operations = retain_count(db);
+    operations = retain_count(db->db);
     (void) strcpy(dir, db->dir);
     retain_stamp(stamp, retain_now(r));
 
@@ -281,17 +289,15 @@ retain_archive_read(const char *path, char **sandbox, int64_t *operations,
 
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK
         && sqlite3_prepare_v2(db, "select (select value from history_meta where"
-                              " key = 'sandbox_id'), (select count(*) from"
-                              " history_events where operation_type !="
-                              " 'gateway.purge'), exists(select 1 from"
+                              " key = 'sandbox_id'), exists(select 1 from"
                               " gateway_state where key = 'hold')", -1, &st,
                               NULL) == SQLITE_OK
         && sqlite3_step(st) == SQLITE_ROW)
     {
         text = (const char *) sqlite3_column_text(st, 0);
         *sandbox = strdup(text ? text : "");
-        *operations = sqlite3_column_int64(st, 1);
-        *held = sqlite3_column_int(st, 2) != 0;
+        *held = sqlite3_column_int(st, 1) != 0;
+        *operations = retain_count(db);
         ok = *sandbox != NULL;
     }
 

@@ -965,6 +965,8 @@ test_on_delete(void **state)
     gone("a");
     gone("b");
     go();
+    change("a", "insert into gateway_folded select event_id, 6, occurred_at, 1"
+           " from history_events");
 
     /* keep */
     at(60);
@@ -980,7 +982,7 @@ test_on_delete(void **state)
     is("_gateway", "select operation_type || json_extract(result_json,"
        " '$.sandbox') || json_extract(result_json, '$.operations') from"
        " history_events where operation_type = 'gateway.archive'",
-       "gateway.archivea1");
+       "gateway.archivea7");
 
     /* one file, all in it */
     assert_int_equal(sqlite3_open_v2(name, &db, SQLITE_OPEN_READONLY, NULL),
@@ -1016,6 +1018,44 @@ test_on_delete(void **state)
     conf.nholds = 0;
     work();
     assert_int_equal(archived(name, sizeof(name)), 0);
+    is("_gateway", "select json_extract(result_json, '$.operations') from"
+       " history_events where operation_type = 'gateway.purge' and"
+       " json_extract(result_json, '$.sandbox') = 'a'", "7");
+}
+
+
+/* An archive that is older than folded records goes like any other. */
+static void
+test_archive_old(void **state)
+{
+    char      name[600];
+    sqlite3  *db;
+
+    (void) state;
+
+    begin(9, "sandbox.create", NULL, 0);
+    put();
+    seen("a");
+    command(1, "a", 100, 0);
+    command(2, "a", 100, 1);
+    gone("a");
+    go();
+    conf.on_delete = RETAIN_ON_DELETE_ARCHIVE;
+    at(60);
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 1);
+
+    assert_int_equal(sqlite3_open(name, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "drop table gateway_folded", NULL, NULL,
+                                  NULL), SQLITE_OK);
+    (void) sqlite3_close(db);
+
+    at(100 * DAY);
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 0);
+    is("_gateway", "select json_extract(result_json, '$.operations') from"
+       " history_events where operation_type = 'gateway.purge' and"
+       " json_extract(result_json, '$.sandbox') = 'a'", "2");
 }
 
 
@@ -1106,6 +1146,7 @@ main(int argc, char **argv)
         limits_case(test_total_fail_operation),
         limits_case(test_broken_set_aside),
         limits_case(test_on_delete),
+        limits_case(test_archive_old),
         limits_case(test_moved),
     };
 
