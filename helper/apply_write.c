@@ -10,6 +10,7 @@
 
 
 #define APPLY_PENDING_US     2000000u
+#define APPLY_LEFT_OUT       "not_recordable"
 
 
 /* --- one transaction ---------------------------------------------------- */
@@ -84,8 +85,16 @@ apply_left_out(store_db_t *db, apply_op_t *op, const apply_item_t *item,
 
     begins = op && op->first->r.frame.type == SB_F_BEGIN;
 
-    rows_try(rc, rows_failed(db, op ? op->row.id : NULL, begins,
-                             "not_recordable", item->rec.r.cursor));
+    rc = SQLITE_OK;
+
+    /* it does not fit each time that the journal is replayed */
+
+    if (item->rec.r.cursor > db->applied
+        || !rows_gap_told(db, APPLY_LEFT_OUT, item->rec.r.cursor))
+    {
+        rows_try(rc, rows_failed(db, op ? op->row.id : NULL, begins,
+                                 APPLY_LEFT_OUT, item->rec.r.cursor));
+    }
 
     for (r = end && op && !begins ? op->first : NULL; r; r = r->next) {
 
@@ -98,7 +107,7 @@ apply_left_out(store_db_t *db, apply_op_t *op, const apply_item_t *item,
         sb_frame_begin(&w, mem, sizeof(mem), SB_F_END, 0, 0, op->row.id,
                        r->r.frame.time_us);
         sb_frame_put(&w, SB_T_STATUS, sb_lit("unknown"));
-        sb_frame_put(&w, SB_T_REASON, sb_lit("not_recordable"));
+        sb_frame_put(&w, SB_T_REASON, sb_lit(APPLY_LEFT_OUT));
 
         bare = *r;
         bare.next = NULL;

@@ -59,6 +59,8 @@ int rows_lost(store_db_t *db, const char *reason, uint64_t cursor);
 /* Part of an operation, or so many as a whole, cannot be recorded. */
 int rows_failed(store_db_t *db, const uint8_t id[16], int64_t operations,
     const char *reason, uint64_t cursor);
+/* Does the file say that already?  It reads all of its gaps. */
+bool rows_gap_told(store_db_t *db, const char *reason, uint64_t cursor);
 
 /*
  * What a full file does not take (retain.h): counts an operation without a row,
@@ -88,8 +90,8 @@ enum {
     ROWS_FILE_AFTER, ROWS_FACTS, ROWS_END,
     ROWS_HELD, ROWS_UNHOLD, ROWS_DETACHED, ROWS_DETACHED_GET,
     ROWS_DETACHED_END, ROWS_PENDING, ROWS_PENDING_GET, ROWS_PENDING_DEL,
-    ROWS_FOLD, ROWS_GAP_FACTS, ROWS_STATE, ROWS_NAME, ROWS_WIRE_GET,
-    ROWS_HELD_FIND, ROWS_RECORD_FIND, ROWS_GONE_FIND,
+    ROWS_FOLD, ROWS_GAP_FACTS, ROWS_GAP_FIND, ROWS_STATE, ROWS_NAME,
+    ROWS_WIRE_GET, ROWS_HELD_FIND, ROWS_RECORD_FIND, ROWS_GONE_FIND,
     ROWS_TERMINAL_ADD, ROWS_TERMINAL_KNOWN, ROWS_TERMINAL_NEW,
     ROWS_TERMINAL_MODE, ROWS_TERMINAL_SET, ROWS_TERMINAL_GET,
     ROWS_CONTENT_USE, ROWS_CONTENT_ADD, ROWS_CONTENT_TRIM,

@@ -202,6 +202,27 @@ rows_failed(store_db_t *db, const uint8_t id[16], int64_t operations,
 }
 
 
+bool
+rows_gap_told(store_db_t *db, const char *reason, uint64_t cursor)
+{
+    bool           told;
+    sqlite3_stmt  *st;
+
+    st = store_stmt(db, ROWS_GAP_FIND, "select 1 from gateway_gaps where"
+                    " cursor = ?1 and reason = ?2");
+    if (st == NULL) {
+        return false;
+    }
+
+    sqlite3_bind_int64(st, 1, (sqlite3_int64) cursor);
+    store_bind_text(st, 2, sb_str(reason, strlen(reason)));
+    told = sqlite3_step(st) == SQLITE_ROW;
+    (void) sqlite3_reset(st);
+
+    return told;
+}
+
+
 /* The stretch of the journal stays behind when the gap is told: see
  * rows_gone_known(). */
 int

@@ -572,6 +572,38 @@ test_many_sandboxes(void **state)
 }
 
 
+/* What does not fit into its file is one gap, however often it is replayed. */
+static void
+test_not_recordable_again(void **state)
+{
+    char  a[16384], b[16384];
+
+    (void) state;
+
+    seen("s1");
+    whole(9, "file.info", "s1", "succeeded", 200);
+    go();
+    change("s1", "create trigger a before insert on history_events when"
+           " new.operation_type = 'file.read' begin select raise(abort, 'no');"
+           " end");
+    whole(1, "file.read", "s1", "succeeded", 200);
+    whole(2, "file.list", "s1", "succeeded", 200);
+    whole(3, "file.read", "s1", "succeeded", 200);
+    go();
+    is("s1", "select operation_type from history_events order by seq",
+       "file.info;gateway.gap;file.list;gateway.gap");
+    fingerprint("s1", a, sizeof(a));
+
+    stop();
+    assert_int_equal(journal_applied_store(p.fd, 0), 0);
+    start(STORE_HANDLES);
+    go();
+
+    fingerprint("s1", b, sizeof(b));
+    assert_string_equal(a, b);
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -581,6 +613,7 @@ main(int argc, char **argv)
         store_case(test_file_lost_with_machine),
         store_case(test_moved_is_on_disk),
         store_case(test_killed_anywhere),
+        store_case(test_not_recordable_again),
         store_case(test_broken_file),
         store_case(test_broken_gateway),
         store_case(test_c105_removed_file),
