@@ -4,8 +4,10 @@
 #include "schema.h"
 #include "store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 
 #define HISTORY_LIST_LIMIT  1000
@@ -228,55 +230,118 @@ history_list_print_row(history_place_t *place, history_box_t *box,
 }
 
 
-/* The box that a record of _gateway has moved into, and its row there; NULL: it
- * has not, or there is no more of it. */
-static history_box_t *
+/* Archived or deleted, and not open any more: what was in it is gone. */
+static bool
+history_list_vanished(const history_place_t *place, const history_box_t *box)
+{
+    char  path[PATH_MAX];
+
+    history_place_path(place, box, path);
+
+    return box->db == NULL && access(path, F_OK) == -1 && errno == ENOENT;
+}
+
+
+/* The box that a record of _gateway has moved into, and its row there.  1: found,
+ * 0: it has not moved, or there is no more of it, -1: that cannot be read. */
+static int
 history_list_moved(history_place_t *place, history_box_t *gateway,
-    int64_t cursor, int64_t *row)
+    int64_t cursor, history_box_t **to, int64_t *row)
 {
     int               rc;
-    char              id[HISTORY_ID_MAX], to[STORE_DIR_LEN];
+    char              id[HISTORY_ID_MAX], dir[STORE_DIR_LEN];
     sqlite3          *db;
     sqlite3_stmt     *stmt;
     history_error_t   err;
 
     db = history_place_db(place, gateway);
-    stmt = db ? history_prepare(db, "SELECT event_id FROM gateway_records WHERE"
-                                " cursor = ?1 AND moved_to IS NOT NULL", &err)
-              : NULL;
-    if (stmt == NULL) {
-        return NULL;
+    if (db == NULL) {
+        return -1;
     }
 
-    sqlite3_bind_int64(stmt, 1, cursor);
-    rc = history_step(stmt, &err);
+    rc = -1;
+    stmt = history_prepare(db, "SELECT event_id FROM gateway_records WHERE"
+                           " cursor = ?1 AND moved_to IS NOT NULL", &err);
 
-    if (rc == 1) {
-        (void) snprintf(id, sizeof(id), "%.*s",
-                        (int) history_column(stmt, 0).len,
-                        history_column(stmt, 0).data);
+    if (stmt != NULL) {
+        sqlite3_bind_int64(stmt, 1, cursor);
+        rc = history_step(stmt, &err);
+
+        if (rc == 1) {
+            (void) snprintf(id, sizeof(id), "%.*s",
+                            (int) history_column(stmt, 0).len,
+                            history_column(stmt, 0).data);
+        }
+
+        sqlite3_finalize(stmt);
     }
 
-    sqlite3_finalize(stmt);
+    rc = rc == 1 ? history_query_moved(db, id, dir, &err) : rc;
+
+    if (rc == -1) {
+        history_place_broken(place, gateway, &err);
+    }
+
+    if (rc != 1) {
+        return rc;
+    }
 
     /* its file may be younger than the list of them */
 
-    if (rc != 1 || history_query_moved(db, id, to, &err) != 1
-        || !history_place_scan(place))
-    {
-        return NULL;
+    if (!history_place_scan(place)) {
+        place->incomplete = true;
+        return -1;
     }
 
     for (size_t i = 0; i < place->n; i++) {
-        if (strcmp(place->boxes[i]->dir, to) == 0) {
-            db = history_place_db(place, place->boxes[i]);
+        if (strcmp(place->boxes[i]->dir, dir) != 0) {
+            continue;
+        }
 
-            return db && history_query_row(db, id, row, &err) == 1
-                   ? place->boxes[i] : NULL;
+        *to = place->boxes[i];
+
+        if (history_list_vanished(place, *to)) {
+            return 0;
+        }
+
+        db = history_place_db(place, *to);
+        if (db == NULL) {
+            return -1;
+        }
+
+        rc = history_query_row(db, id, row, &err);
+
+        if (rc == -1) {
+            history_place_broken(place, *to, &err);
+        }
+
+        return rc;
+    }
+
+    return 0;
+}
+
+
+/* Is a record told at its own place?  Of one that moved while the list was made
+ * it may have both rows, with the same cursor. */
+static bool
+history_list_has(const history_list_t *list, size_t i, const history_box_t *box,
+    int64_t row)
+{
+    size_t                k;
+    const history_key_t  *keys = list->keys;
+
+    for (k = i; k > 0 && keys[k - 1].cursor == keys[i].cursor; k--) {
+        /* void */
+    }
+
+    for ( /* void */ ; k < list->n && keys[k].cursor == keys[i].cursor; k++) {
+        if (list->boxes[keys[k].box] == box && keys[k].row == row) {
+            return true;
         }
     }
 
-    return NULL;
+    return false;
 }
 
 
@@ -285,9 +350,9 @@ static bool
 history_list_print_moved(history_list_t *list, size_t i,
     history_printer_t *printer)
 {
+    int               rc;
     bool              ok, missing;
     int64_t           row;
-    sqlite3          *db;
     sqlite3_stmt     *stmt;
     history_box_t    *box, *to;
     history_key_t    *key;
@@ -295,39 +360,36 @@ history_list_print_moved(history_list_t *list, size_t i,
 
     key = &list->keys[i];
     box = list->boxes[key->box];
+    to = NULL;
+    rc = key->cursor >= 0 && strcmp(box->dir, SCHEMA_GATEWAY) == 0
+         ? history_list_moved(list->place, box, key->cursor, &to, &row) : 0;
 
-    if (key->cursor >= 0
-        && ((i && key[-1].cursor == key->cursor)
-            || (i + 1 < list->n && key[1].cursor == key->cursor)))
-    {
-        /* the list has it where it moved to, too */
+    if (rc != 1) {
+        list->gone += rc == 0;
         return true;
     }
 
-    ok = true;
-    missing = true;
-    row = 0;
-    stmt = NULL;
-    to = key->cursor >= 0 && strcmp(box->dir, SCHEMA_GATEWAY) == 0
-         ? history_list_moved(list->place, box, key->cursor, &row) : NULL;
-    db = to ? history_place_db(list->place, to) : NULL;
-
-    if (db) {
-        stmt = history_query_record(db, false, &err);
+    if (history_list_has(list, i, to, row)
+        || (to == list->moved && row == list->moved_row))
+    {
+        return true;
     }
 
-    if (stmt) {
-        sqlite3_bind_int64(stmt, 1, row);
-        ok = history_list_print_row(list->place, to, stmt, printer, &key->done,
-                                    &missing);
-        sqlite3_finalize(stmt);
+    stmt = history_query_record(to->db, false, &err);
+
+    if (stmt == NULL) {
+        history_place_broken(list->place, to, &err);
+        return true;
     }
 
-    if (missing) {
-        history_say("a record of %s was removed while the list was made",
-                    box->dir);
-        list->place->incomplete = true;
-    }
+    sqlite3_bind_int64(stmt, 1, row);
+    ok = history_list_print_row(list->place, to, stmt, printer, &key->done,
+                                &missing);
+    sqlite3_finalize(stmt);
+
+    list->gone += missing;
+    list->moved = to;
+    list->moved_row = row;
 
     return ok;
 }
@@ -337,7 +399,7 @@ bool
 history_list_print(history_list_t *list, history_printer_t *printer,
     bool reverse)
 {
-    bool              ok, missing;
+    bool              ok, missing, vanished;
     size_t            at;
     sqlite3          *db;
     history_box_t    *box, *last;
@@ -346,6 +408,7 @@ history_list_print(history_list_t *list, history_printer_t *printer,
     history_error_t   err;
 
     ok = true;
+    vanished = false;
     last = NULL;
     stmt = NULL;
 
@@ -359,7 +422,8 @@ history_list_print(history_list_t *list, history_printer_t *printer,
             stmt = NULL;
             last = box;
 
-            db = history_place_db(list->place, box);
+            vanished = history_list_vanished(list->place, box);
+            db = vanished ? NULL : history_place_db(list->place, box);
 
             if (db != NULL) {
                 stmt = history_query_record(db, false, &err);
@@ -382,10 +446,18 @@ history_list_print(history_list_t *list, history_printer_t *printer,
                 last = NULL;
                 ok = history_list_print_moved(list, at, printer);
             }
+
+        } else {
+            list->gone += vanished;
         }
     }
 
     sqlite3_finalize(stmt);
+
+    if (list->gone) {
+        history_say("%zu records were removed while the list was made: they are"
+                    " not in it", list->gone);
+    }
 
     return ok;
 }

@@ -23,6 +23,9 @@ typedef struct {
     size_t             n;
     size_t             cap;
     size_t             older;       /* that the limit left out, at least */
+    size_t             gone;        /* removed since it was made */
+    history_box_t     *moved;       /* where the last record is that was found */
+    int64_t            moved_row;   /* to have moved */
 } history_list_t;
 
 /* Collects the newest `limit` (-1: all) records of `only` (NULL: of all
@@ -37,8 +40,9 @@ bool history_list_search(history_list_t *list, history_box_t *only,
 bool history_list_add(history_list_t *list, const history_key_t *key);
 /* Sorts, and drops all but the newest. */
 void history_list_trim(history_list_t *list, int64_t limit);
-/* Prints them, also those that have moved out of _gateway since; one that is gone
- * is said and makes place->incomplete true.  False when stdout takes no more. */
+/* Prints them, also those that have moved out of _gateway since.  What retention
+ * has removed since is counted and said; what cannot be read makes
+ * place->incomplete true.  False when stdout takes no more. */
 bool history_list_print(history_list_t *list, history_printer_t *printer,
     bool reverse);
 void history_list_free(history_list_t *list);

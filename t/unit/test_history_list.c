@@ -73,6 +73,128 @@ test_moved_meanwhile(void **state)
 
     (void) state;
 
+    whole(1, "file.list", "s1", "failed", 500);
+    whole(2, "file.list", NULL, "failed", 404);
+    go();
+    collect();
+    assert_int_equal(list.n, 2);
+    twin = list.keys[0];
+    done();
+
+    seen("s1");
+    go();
+    collect();
+    assert_int_equal(list.n, 2);
+    twin.box = list.keys[1].box;
+    assert_int_equal(twin.cursor, list.keys[0].cursor);
+    assert_int_not_equal(list.keys[0].box, twin.box);
+    assert_true(history_list_add(&list, &twin));
+    history_list_trim(&list, -1);
+
+    assert_true(history_list_print(&list, &printer, true));
+    assert_int_equal(printer.rows, 2);
+    assert_int_equal(list.gone, 0);
+    assert_false(place.incomplete);
+    done();
+}
+
+
+static void
+change(const char *dir, const char *sql)
+{
+    char      path[512];
+    sqlite3  *db;
+
+    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    (void) sqlite3_close(db);
+}
+
+
+/* Beside one of ours that has the same cursor. */
+static void
+test_moved_beside(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    whole(1, "file.list", "s1", "failed", 500);
+    whole(2, "file.list", NULL, "failed", 404);
+    go();
+    change("_gateway", "update gateway_records set cursor = (select min(cursor)"
+           " from gateway_records)");
+
+    for (i = 0; i < 2; i++) {
+        collect();
+        assert_int_equal(list.n, 2);
+
+        if (i == 0) {
+            seen("s1");
+            go();
+            is("_gateway", "select count(*) from history_events", "1");
+        }
+
+        assert_true(history_list_print(&list, &printer, false));
+        assert_int_equal(printer.rows, 2);
+        assert_false(place.incomplete);
+        done();
+    }
+
+    /* that one goes, and what moved is not told for it */
+    collect();
+    change("_gateway", "delete from history_events");
+    assert_true(history_list_print(&list, &printer, false));
+    assert_int_equal(printer.rows, 1);
+    assert_false(place.incomplete);
+    done();
+}
+
+
+/* What retention removes meanwhile is not missing in what is there. */
+static void
+test_gone(void **state)
+{
+    char  path[512];
+
+    (void) state;
+
+    seen("s1");
+    seen("s2");
+    whole(1, "file.list", "s1", "succeeded", 200);
+    whole(2, "file.list", "s1", "succeeded", 200);
+    whole(3, "file.list", "s2", "succeeded", 200);
+    whole(4, "file.list", NULL, "failed", 404);
+    go();
+
+    collect();
+    assert_int_equal(list.n, 4);
+    list.keys[0].row = 4711;
+    list.keys[3].row = 4711;
+
+    /* a whole file; it was not open any more */
+    history_place_drop(&place, list.boxes[list.keys[2].box]);
+    assert_true(store_dir_path(path, sizeof(path), p.history, "s2") != 0);
+    assert_int_equal(unlink(path), 0);
+
+    assert_true(history_list_print(&list, &printer, false));
+    assert_int_equal(printer.rows, 1);
+    assert_int_equal(list.gone, 3);
+    assert_false(place.incomplete);
+    done();
+}
+
+
+/* What is there and cannot be read is. */
+static void
+test_unreadable(void **state)
+{
+    int   fd;
+    char  path[512];
+
+    (void) state;
+
     seen("s1");
     whole(1, "file.list", "s1", "succeeded", 200);
     whole(2, "file.list", NULL, "failed", 404);
@@ -80,36 +202,19 @@ test_moved_meanwhile(void **state)
 
     collect();
     assert_int_equal(list.n, 2);
-    twin = list.keys[0];
-    twin.box = list.keys[1].box;
-    twin.row = 4711;
-    assert_true(history_list_add(&list, &twin));
-    history_list_trim(&list, -1);
+    stop();
+    history_place_drop(&place, list.boxes[list.keys[0].box]);
+    assert_true(store_dir_path(path, sizeof(path), p.history, "s1") != 0);
+    fd = open(path, O_WRONLY|O_TRUNC);
+    assert_int_equal(write(fd, "nothing of ours, at all", 23), 23);
+    close(fd);
 
-    assert_true(history_list_print(&list, &printer, true));
-    assert_int_equal(printer.rows, 2);
-    assert_false(place.incomplete);
-    done();
-}
-
-
-/* One that is gone is missing, and that is said. */
-static void
-test_gone(void **state)
-{
-    (void) state;
-
-    seen("s1");
-    whole(1, "file.list", "s1", "succeeded", 200);
-    whole(2, "file.list", "s1", "succeeded", 200);
-    go();
-
-    collect();
-    list.keys[0].row = 4711;
     assert_true(history_list_print(&list, &printer, false));
     assert_int_equal(printer.rows, 1);
+    assert_int_equal(list.gone, 0);
     assert_true(place.incomplete);
     done();
+    start(STORE_HANDLES);
 }
 
 
@@ -119,7 +224,9 @@ main(int argc, char **argv)
     const struct CMUnitTest  tests[] = {
         store_case(test_moved),
         store_case(test_moved_meanwhile),
-        store_case(test_gone)
+        store_case(test_moved_beside),
+        store_case(test_gone),
+        store_case(test_unreadable)
     };
 
     return store_run(argc, argv, tests);
