@@ -12,8 +12,8 @@ const record = (page) => page.getByRole('region', { name: 'Record' });
 
 const atEnd = (page) => list(page).evaluate((e) => e.scrollHeight - e.scrollTop - e.clientHeight < 9);
 
-/** A timeline of any length, as the API would page it; records may be made others. */
-async function pretend(page, length, made = (o) => o) {
+/** A timeline of any length, as the API would page it; records may be made others, answers may lack something. */
+async function pretend(page, length, made = (o) => o, complete = () => true) {
   const asked = [];
   const counts = new Map();
 
@@ -44,7 +44,7 @@ async function pretend(page, length, made = (o) => o) {
     return route.fulfill({ json: {
       ...(q.has('facets') ? { facets: { total: values.reduce((sum, v) => sum + v.count, 0), failed: 0, exact: true,
         type: { values, other: 0 }, status: none, actor: none, sandbox: none, source: none } } : {}),
-      items: asc ? items : items.reverse(), gaps: [], complete: true,
+      items: asc ? items : items.reverse(), gaps: [], complete: complete(q),
       next: (asc ? last < hi : first > lo) ? (asc ? last : first) : null, previous: null,
     } });
   });
@@ -613,7 +613,7 @@ await run({
     await page.route(/\/operations\?.*\bq=014_orders/, async (route) => {
       const answer = await (await route.fetch()).json();
       // what counts is asked at the same time: it is lists that lack something
-      const counts = /[?&](?:facets|buckets)=/.test(route.request().url());
+      const counts = /[?&](?:facets=|buckets=|limit=1&)/.test(`${route.request().url()}&`);
 
       await route.fulfill({ json: !counts && lacking-- > 0 ? { ...answer, items: [], next: null, complete: false } : answer });
     });
@@ -631,6 +631,26 @@ await run({
     await page.getByRole('region', { name: 'Commands' }).getByRole('listitem').filter({ hasText: '014_orders' }).waitFor();
     ok(true, 'so is one among commands');
     is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'what could not be read yet, of a list that is left and found again': async (browser) => {
+    const page = await open(browser);
+    let lacking = 2;
+
+    // it is asked again only after the list has been left
+    await page.addInitScript(() => {
+      const later = window.setTimeout;
+
+      window.setTimeout = (f, ms, ...rest) => later(f, ms === 1_200 ? 8_000 : ms, ...rest);
+    });
+    await pretend(page, 300, undefined, (q) => ['order', 'facets', 'buckets'].some((name) => q.has(name)) || lacking-- <= 0);
+    await page.goto(`${url}runs/steady`);
+    await page.getByRole('button', { name: 'Step through' }).click();
+    await page.getByRole('button', { name: 'Last step' }).click();
+    await rows(page).filter({ hasText: 'command number 300' }).waitFor();
+    await page.getByText(/this list lacks something/).waitFor({ state: 'detached' });
+    is(lacking < 0, true, 'a list that lacks something is asked for again, though the one before it did too');
     await page.context().close();
   },
 

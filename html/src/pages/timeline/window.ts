@@ -154,7 +154,7 @@ export class RecordWindow {
         older: before.next !== null, newer: after ? after.next !== null : false, epoch: this.held.epoch + 1,
         base: before.next === null ? 0 : null, from: undefined,
       });
-      this.lacked = 0;
+      this.forget();
       if (!before.complete && !after) {
         this.lacks();
       }
@@ -182,7 +182,7 @@ export class RecordWindow {
         items, loading: false, error: null, fresh: 0, complete: page.complete, sought: null,
         older: false, newer: page.next !== null, epoch: this.held.epoch + 1, base: 0, from: items[0]?.id,
       });
-      this.lacked = 0;
+      this.forget();
       told.forEach((e) => this.tell(e));
 
       if (items.length === 0) {
@@ -377,6 +377,13 @@ export class RecordWindow {
     }, Math.min(ASK_AGAIN * 2 ** this.lacked++, ASK_SELDOM));
   }
 
+  /** Another list: what the one before it lacked is asked for no more. */
+  private forget() {
+    clearTimeout(this.missing);
+    this.missing = undefined;
+    this.lacked = 0;
+  }
+
   /** The newest page once more, for what the stream does not tell. */
   private again(after: number, happened = true) {
     if (this.timer !== undefined) {
@@ -392,7 +399,21 @@ export class RecordWindow {
       }
 
       void this.once('newer', async () => {
-        const page = await this.ask({});
+        let page: OperationPage;
+
+        try {
+          page = await this.ask({});
+        } catch (e) {
+          if (happened || this.aborter.signal.aborted) {
+            throw e;
+          }
+          // nobody asked, and what is seen is as right as it was
+          if (this.lacked > 0) {
+            this.lacks();
+          }
+          return;
+        }
+
         const known = new Set(this.held.items.map((o) => o.id));
         const found = this.shown(page);
         const fresh = found.filter((o) => !known.has(o.id) && o.cursor > this.newest).length;
