@@ -76,6 +76,38 @@ export const sandboxQuery = (id: string) => queryOptions({
   refetchInterval: 10_000,
 });
 
+interface Asked {
+  data: { pages: readonly OperationPage[] } | undefined;
+  dataUpdateCount: number;
+  errorUpdateCount: number;
+}
+
+const ASK_AGAIN = 1_200;
+const ASK_SELDOM = 20_000;
+
+// how often a list was asked for, when its newest page was first seen to lack something
+const lacking = new WeakMap<object, number>();
+
+/**
+ * When to ask again for a list whose newest page lacks what was acknowledged
+ * and was not to be read yet.  Less often when it stays away: a search that
+ * needs longer than it is given lacks something each time.
+ */
+function askAgain(q: { state: Asked }): number | false {
+  const { data, dataUpdateCount, errorUpdateCount } = q.state;
+  const asked = dataUpdateCount + errorUpdateCount;
+
+  if (data?.pages[0]?.complete !== false) {
+    lacking.delete(q);
+    return false;
+  }
+
+  const since = lacking.get(q) ?? asked;
+
+  lacking.set(q, since);
+  return Math.min(ASK_AGAIN * 2 ** (asked - since), ASK_SELDOM);
+}
+
 export const operationsQuery = (sandbox: string | undefined, filters: OperationFilters, limit = 200) =>
   infiniteQueryOptions({
     queryKey: ['operations', sandbox ?? null, filters],
@@ -86,8 +118,7 @@ export const operationsQuery = (sandbox: string | undefined, filters: OperationF
     getNextPageParam: (page) => page.next,
     placeholderData: keepPreviousData,
     staleTime: Infinity,
-    // what was acknowledged, and was not to be read yet
-    refetchInterval: (q) => (q.state.data?.pages.every((p) => p.complete) === false ? 2_000 : false),
+    refetchInterval: askAgain,
   });
 
 /** Counts of what passes the filters, without the records. */
