@@ -41,6 +41,7 @@ export class LiveStream {
   private hiding: ReturnType<typeof setTimeout> | undefined;
   private retry = FIRST_RETRY;
   private failures = 0;
+  private answered = false;
   private heard = false;
   private closed = false;
 
@@ -121,6 +122,7 @@ export class LiveStream {
         headers['Last-Event-ID'] = this.last;
       }
 
+      this.answered = false;
       this.heard = false;
       this.listen(SILENT);
       const response = await fetch(apiUrl(this.o.route, { ...this.o.params, padding }), {
@@ -137,6 +139,7 @@ export class LiveStream {
         throw new Error(String(response.status));
       }
 
+      this.answered = true;
       this.o.onState?.('open');
       this.listen(padding === undefined ? BEGUN : SILENT);
       await this.read(response.body);
@@ -160,7 +163,7 @@ export class LiveStream {
   private listen(ms: number) {
     clearTimeout(this.silence);
     this.silence = setTimeout(() => {
-      if (!this.heard) {
+      if (this.answered && !this.heard) {
         padding = WHOLE_BUFFER;
       }
       this.aborter?.abort();
