@@ -654,6 +654,33 @@ await run({
     await page.context().close();
   },
 
+  'a part that cannot be had': async (browser) => {
+    const page = await open(browser);
+    const parts = /\/assets\/detail-[^/]*\.js/;
+    const failed = page.getByText('This part could not be shown');
+
+    // this tab was loaded anew for it already: that is done once
+    await page.addInitScript(() => sessionStorage.setItem('sandbox-gateway.reloaded', '1e15'));
+    await page.route(parts, (route) => route.abort());
+
+    await page.goto(history(facts.sandbox, '?type=command.execute'));
+    await rows(page).filter({ hasText: '014_orders' }).click();
+    await failed.waitFor();
+    ok(await rows(page).count() > 0, 'a record whose part cannot be loaded leaves the list as it is');
+
+    const { searchParams } = new URL(page.url());
+
+    await page.goto(`${url}sandboxes/${facts.sandbox}/commands?op=${searchParams.get('op')}`);
+    await failed.waitFor();
+    await sees(page.getByRole('textbox', { name: 'Command', exact: true }), 'a command too');
+
+    await page.unroute(parts);
+    await page.getByRole('button', { name: 'Reload', exact: true }).click();
+    await page.getByRole('region', { name: 'One command' }).getByText('Failed · 3').waitFor();
+    ok(true, 'and comes when the page is loaded again');
+    await page.context().close();
+  },
+
   'gaps': async (browser) => {
     const page = await open(browser);
 

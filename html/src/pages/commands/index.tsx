@@ -13,6 +13,7 @@ import { ahead } from '@/lib/ahead';
 import { cx } from '@/lib/cx';
 import { type Asked, lacks, requestOf } from '@/lib/recorded';
 import { defineSearch, text } from '@/lib/search';
+import { Boundary } from '@/ui/boundary';
 import { Button } from '@/ui/button';
 import { ConnectSnippet } from '@/ui/connect';
 import { Empty, Skeleton } from '@/ui/empty';
@@ -154,18 +155,20 @@ export function Component() {
         </section>
 
         <section aria-label={t('detail')} className={cx('flex min-h-0 min-w-0 flex-1 flex-col', !open && 'max-md:hidden')}>
-          <Suspense fallback={<Skeleton className="p-3" lines={6} />}>
-            {run && (
-              <RunDetail key={run.key} run={run} mayRun={mayRun} onBack={() => select('')}
-                onAgain={() => begin(run.request, run.operation)} onEdit={() => form.current?.fill(run.request)}
-              />
-            )}
-            {!run && op !== '' && (
-              <RecordDetail key={op} id={op} sandbox={sandbox} listed={record} mayRun={mayRun}
-                onBack={() => select('')} onAgain={again} onEdit={edit}
-              />
-            )}
-          </Suspense>
+          <Boundary of={run?.key ?? op}>
+            <Suspense fallback={<Skeleton className="p-3" lines={6} />}>
+              {run && (
+                <RunDetail key={run.key} run={run} mayRun={mayRun} onBack={() => select('')}
+                  onAgain={() => begin(run.request, run.operation)} onEdit={() => form.current?.fill(run.request)}
+                />
+              )}
+              {!run && op !== '' && (
+                <RecordDetail key={op} id={op} sandbox={sandbox} listed={record} mayRun={mayRun}
+                  onBack={() => select('')} onAgain={again} onEdit={edit}
+                />
+              )}
+            </Suspense>
+          </Boundary>
           {!open && (records.length > 0 || fresh.length > 0 || isPending
             ? <Empty icon={SquareTerminal} title={t('pick')} />
             : <Empty icon={SquareTerminal} title={t('none')}><p>{t('noneHint')}</p><ConnectSnippet /></Empty>)}

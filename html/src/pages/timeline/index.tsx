@@ -11,6 +11,7 @@ import { useFormat } from '@/lib/format';
 import { useHotkeys } from '@/lib/hotkeys';
 import { useMedia } from '@/lib/media';
 import { useTitle } from '@/lib/title';
+import { Boundary } from '@/ui/boundary';
 import { Button } from '@/ui/button';
 import { ConnectSnippet } from '@/ui/connect';
 import { Sheet } from '@/ui/dialog';
@@ -185,9 +186,11 @@ export function Component() {
 
   const listed = useDeferredValue(items).find((o) => o.id === search.op);
   const detail = search.op && (
-    <Suspense fallback={<Skeleton lines={6} className="p-3" />}>
-      <Detail key={search.op} id={search.op} sandbox={sandbox} known={listed} search={search} setSearch={setSearch} onClose={close} />
-    </Suspense>
+    <Boundary of={search.op}>
+      <Suspense fallback={<Skeleton lines={6} className="p-3" />}>
+        <Detail key={search.op} id={search.op} sandbox={sandbox} known={listed} search={search} setSearch={setSearch} onClose={close} />
+      </Suspense>
+    </Boundary>
   );
 
   const onNear = useCallback((end: 'older' | 'newer') => {
