@@ -26,7 +26,9 @@ my $N = 100 * ($ENV{T_SCALE} // 1);
 # --- what comes, and that it is the record as listed --------------------------
 
 my $t = SandboxTest->new(http => 'sandbox_api_questions 2; gzip on;'
-                                 . ' gzip_types text/event-stream;',
+                                 . ' gzip_types text/event-stream;'
+                                 # who does not read is not cut for it
+                                 . ' send_timeout 1h;',
                          conf => sub {
                              $_[0] =~ s/(listen 127\.0\.0\.1:\d+)/$1 sndbuf=64k/r
                          })->start;
@@ -482,7 +484,8 @@ SKIP: {
 }
 
 is($fast->events->[-1]{data}{summary}, 'big 16', 'the other has all of it');
-ok($slow->until(completed('big 16'), 60), 'C111: later he gets all of it');
+ok($slow->until(completed('big 16'), 60), 'C111: later he gets all of it')
+    or diag('ended: ', $slow->ended // 'no', "\n", $t->log_text, $t->log_text('helper.log'));
 is_deeply([ ids($slow) ], [ ids($fast) ], 'C111: the same events');
 ok($slow->comments > 0, 'C111: and was told that he was behind');
 my ($behind) = $t->get("$API/metrics")->content

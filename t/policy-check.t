@@ -229,7 +229,7 @@ for (
     [ 0, qr/^would be denied: odd-archive/m, 'duplicates,encrypted' ],
     [ 0, qr/^would be denied: odd-archive/m, 'misnamed' ],
     (map { [ 1, qr/^denied: unsafe-archive/, $_ ] }
-     qw(climbs escapes devices set-id inconsistent broken links,escapes)),
+     qw(climbs escapes devices set-id inconsistent broken), 'links,escapes'),
     [ 1, qr/^denied: unsafe-archive.*nobody knows what is in it/s, 'uninspected' ],
     [ 1, qr/^denied: archive-bomb/, 'any', '--archive-ratio', 201 ],
     [ 0, qr/^allowed/, 'any', '--archive-ratio', 200 ],

@@ -201,7 +201,7 @@ sub start_nginx {
 
         if ($state eq 'up') {
             $self->{nginx_pid} = $pid;
-            return $self;
+            return $self->workers_begun;
         }
 
         kill 'TERM', $pid if $state ne 'gone';
@@ -214,6 +214,23 @@ sub start_nginx {
 
         unlink glob "$dir/logs/*";
     }
+}
+
+
+# The master listens before its workers run: waits until each has its title.
+
+sub workers_begun {
+    my $self = shift;
+
+    my $conf = SandboxTest::read_file("$self->{dir}/conf/nginx.conf");
+    return $self if $conf =~ /^\s*master_process\s+off/m;
+
+    my ($n) = $conf =~ /^\s*worker_processes\s+(\d+)/m;
+    $self->wait_for(sub { $self->worker_pids >= ($n // 1) }, 10)
+        or die "nginx has no worker:\n"
+               . SandboxTest::read_file("$self->{dir}/logs/error.log");
+
+    return $self;
 }
 
 
