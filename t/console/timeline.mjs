@@ -640,6 +640,8 @@ await run({
     let lacking = 1;
     let asked = 0;
 
+    // what the stream tells makes a page ask, too
+    await page.route('**/api/v1/live*', (route) => route.abort());
     await pretend(page, 300, undefined, (q) => counts(q) || lacking-- <= 0);
     await page.route('**/api/v1/operations?*', (route) => {
       const away = !counts(new URL(route.request().url()).searchParams) && ++asked === 2;
