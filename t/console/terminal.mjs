@@ -477,6 +477,11 @@ await run({
     // within a second where nothing else runs.  How long it takes on another machine
     // is how long it takes to draw what was on its way: the buffers of two connections
     ok(after < MIB / 16, `C058 Ctrl+C ends a flood: ${Math.round(drained / 1024)} KiB were on their way, then nothing comes`, after);
+
+    // what comes last comes while much waits to be drawn
+    await type(page, 'clear; yes "a line of a flood" | head -c 48M; echo; echo end-$((6*7))');
+    await shows(page, /^end-42$/);
+    ok((await screen(page)).some((r) => /^a line of a flood$/.test(r)), 'a flood that ends by itself shows its end, and what stood before it');
     await page.context().close();
   },
 

@@ -24,9 +24,11 @@ export interface ScreenOptions {
 
 const SCROLLBACK = 10_000;
 
-// a page that is flooded shows the end of it
+// a page that is flooded shows the end of it: of what comes while so much waits to be
+// drawn, the last is kept until little waits
 const MOST_PENDING = 2 * 1024 * 1024;
 const FEW_PENDING = 128 * 1024;
+const KEPT = 64 * 1024;
 const SETTLED = 120;
 
 // titles, icons, directories, notes, the clipboard
@@ -52,6 +54,8 @@ export class Screen {
   private readonly done: (() => void)[] = [];
   private pending = 0;
   private skipped = 0;
+  private kept: { bytes: Uint8Array; replay: boolean }[] = [];
+  private keptBytes = 0;
   private replaying = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -129,9 +133,8 @@ export class Screen {
   }
 
   write(bytes: Uint8Array, replay: boolean): void {
-    if (this.pending > MOST_PENDING || this.skipped > 0) {
-      this.skipped += bytes.length;
-      this.decoder = utf8();
+    if (this.pending > MOST_PENDING || this.kept.length > 0) {
+      this.keep(bytes, replay);
       return;
     }
 
@@ -141,13 +144,42 @@ export class Screen {
       this.pending -= bytes.length;
       this.replaying -= replay ? 1 : 0;
 
-      if (this.skipped > 0 && this.pending < FEW_PENDING) {
-        const n = this.skipped;
-
-        this.skipped = 0;
-        this.onSkipped?.(n);
+      if (this.kept.length > 0 && this.pending < FEW_PENDING) {
+        this.goOn();
       }
     });
+  }
+
+  private keep(bytes: Uint8Array, replay: boolean) {
+    this.kept.push({ bytes, replay });
+    this.keptBytes += bytes.length;
+
+    for (let first = this.kept[0]; first && this.keptBytes - first.bytes.length >= KEPT; first = this.kept[0]) {
+      this.kept.shift();
+      this.keptBytes -= first.bytes.length;
+      this.skipped += first.bytes.length;
+    }
+  }
+
+  /** Little waits: what was skipped is told, and what came last is drawn, from a line's beginning. */
+  private goOn() {
+    const { kept } = this;
+    let { skipped } = this;
+
+    this.kept = [];
+    this.keptBytes = 0;
+    this.skipped = 0;
+
+    if (skipped > 0 && kept[0]) {
+      const begin = kept[0].bytes.indexOf(10) + 1;
+
+      kept[0].bytes = kept[0].bytes.subarray(begin);
+      skipped += begin;
+      this.decoder = utf8();
+      this.onSkipped?.(skipped);
+    }
+
+    kept.forEach(({ bytes, replay }) => this.write(bytes, replay));
   }
 
   /** So many bytes came faster than they could be drawn, and were not. */
