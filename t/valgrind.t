@@ -83,10 +83,30 @@ for my $test (@tests) {
         or diag(join "\n", grep { !/^ok / } split /\n/, $out);
 
     my @logs = glob "$dir/logs/*";
-    my $reports = join '', map { SandboxTest::read_file($_) } @logs;
+    my $reports = join '', map { known(SandboxTest::read_file($_)) } @logs;
 
     ok(scalar @logs, 'memcheck ran');
     is($reports, '', 'and has nothing to report');
 }
 
 done_testing;
+
+
+# Without what this valgrind says of a call that it does not know, pidfd_open: it
+# fails with ENOSYS, and the helper does without.  A helper that is killed may
+# leave half a line.
+
+sub known {
+    my $log = shift;
+
+    my @notice = ('WARNING: unhandled amd64-linux syscall: 434',
+        'You may be able to write your own handler.',
+        'Read the file README_MISSING_SYSCALL_OR_IOCTL.',
+        'Nevertheless we consider this a bug.  Please report',
+        'it at http://valgrind.org/support/bug_reports.html.');
+
+    return join '', grep {
+        my ($said, $whole) = /^--\d+-- ([^\n]*)(\n?)\z/;
+        !defined $said || !grep { $whole ? $_ eq $said : index($_, $said) == 0 } @notice;
+    } $log =~ /([^\n]*\n|[^\n]+\z)/g;
+}
