@@ -187,6 +187,31 @@ output(unsigned op, unsigned stream, const void *data, size_t n,
 }
 
 
+/* A history file, as another process has it. */
+static inline sqlite3 *
+open_file(const char *dir)
+{
+    char      path[512];
+    sqlite3  *db;
+
+    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+
+    return db;
+}
+
+
+/* ... which changes it. */
+static inline void
+change_file(const char *dir, const char *sql)
+{
+    sqlite3  *db = open_file(dir);
+
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    (void) sqlite3_close(db);
+}
+
+
 /* First column of all rows, joined by ";"; "-" without a file, "" without a
  * row. */
 static inline const char *

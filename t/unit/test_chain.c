@@ -56,19 +56,6 @@ teardown_chain(void **state)
 }
 
 
-static sqlite3 *
-open_file(const char *dir)
-{
-    char      path[512];
-    sqlite3  *db;
-
-    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-
-    return db;
-}
-
-
 static void
 change(sqlite3 *db, const char *sql)
 {

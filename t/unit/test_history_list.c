@@ -99,19 +99,6 @@ test_moved_meanwhile(void **state)
 }
 
 
-static void
-change(const char *dir, const char *sql)
-{
-    char      path[512];
-    sqlite3  *db;
-
-    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    (void) sqlite3_close(db);
-}
-
-
 /* Beside one of ours that has the same cursor. */
 static void
 test_moved_beside(void **state)
@@ -123,8 +110,9 @@ test_moved_beside(void **state)
     whole(1, "file.list", "s1", "failed", 500);
     whole(2, "file.list", NULL, "failed", 404);
     go();
-    change("_gateway", "update gateway_records set cursor = (select min(cursor)"
-           " from gateway_records)");
+    change_file("_gateway",
+        "update gateway_records set cursor = (select min(cursor)"
+        " from gateway_records)");
 
     for (i = 0; i < 2; i++) {
         collect();
@@ -144,7 +132,7 @@ test_moved_beside(void **state)
 
     /* that one goes, and what moved is not told for it */
     collect();
-    change("_gateway", "delete from history_events");
+    change_file("_gateway", "delete from history_events");
     assert_true(history_list_print(&list, &printer, false));
     assert_int_equal(printer.rows, 1);
     assert_false(place.incomplete);

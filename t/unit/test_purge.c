@@ -146,19 +146,6 @@ size_of(const char *dir)
 }
 
 
-static void
-change(const char *dir, const char *sql)
-{
-    char      path[512];
-    sqlite3  *db;
-
-    (void) store_dir_path(path, sizeof(path), p.history, dir);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    (void) sqlite3_close(db);
-}
-
-
 static const char  whole_sql[] =
     "select (select count(*) from command_output_chunks where event_id not in"
     " (select event_id from history_events)) + (select count(*) from"
@@ -232,8 +219,9 @@ test_folded(void **state)
     command(1, "a", 100, 0);
     command(2, "a", 100, 1);
     go();
-    change("a", "insert into gateway_folded select event_id, 6, occurred_at, 1"
-           " from history_events order by seq limit 1");
+    change_file("a",
+        "insert into gateway_folded select event_id, 6, occurred_at, 1"
+        " from history_events order by seq limit 1");
     at(400 * DAY);
     work();
     is("a", "select operation_type || json_extract(result_json,"
@@ -330,10 +318,11 @@ test_protected(void **state)
        " 'command.execute'", "10");
 
     conf.keep_us = 0;
-    change("a", "insert into history_consumers values('c', (select max(seq)"
-           " from history_changes where event_id = (select event_id from"
-           " history_events where operation_type = 'command.execute' order by"
-           " seq limit 1 offset 3)), '2026-11-29T09:00:00.000000Z')");
+    change_file("a",
+        "insert into history_consumers values('c', (select max(seq)"
+        " from history_changes where event_id = (select event_id from"
+        " history_events where operation_type = 'command.execute' order by"
+        " seq limit 1 offset 3)), '2026-11-29T09:00:00.000000Z')");
     work();
     is("a", "select count(*) from history_events where operation_type ="
        " 'command.execute'", "6");
@@ -965,8 +954,9 @@ test_on_delete(void **state)
     gone("a");
     gone("b");
     go();
-    change("a", "insert into gateway_folded select event_id, 6, occurred_at, 1"
-           " from history_events");
+    change_file("a",
+        "insert into gateway_folded select event_id, 6, occurred_at, 1"
+        " from history_events");
 
     /* keep */
     at(60);
@@ -1088,10 +1078,10 @@ test_moved(void **state)
     go();
     is("_gateway", moved, "1 2 3");
     /* the first is of 2004, these of T0 + 1 d and of a far future */
-    change("_gateway", "update gateway_records set event_id ="
-           " '01a22bae-b680-7000-8000-000000000002' where seq = 2");
-    change("_gateway", "update gateway_records set event_id ="
-           " 'ffffffff-0000-7000-8000-000000000003' where seq = 3");
+    change_file("_gateway", "update gateway_records set event_id ="
+        " '01a22bae-b680-7000-8000-000000000002' where seq = 2");
+    change_file("_gateway", "update gateway_records set event_id ="
+        " 'ffffffff-0000-7000-8000-000000000003' where seq = 3");
 
     work();
     is("_gateway", moved, "2 3");

@@ -438,20 +438,6 @@ test_deep_files(void **state)
 }
 
 
-/* In the file of another process: what has such a command does not fit. */
-static void
-refuse(const char *dir, const char *sql)
-{
-    char      path[512];
-    sqlite3  *db;
-
-    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    (void) sqlite3_close(db);
-}
-
-
 /* What does not fit into a file is a gap there; what is beside it is kept. */
 static void
 test_not_recordable(void **state)
@@ -462,10 +448,10 @@ test_not_recordable(void **state)
     begin(1, "command.execute", "s1", 1);
     put();
     go();
-    refuse("s1", "create trigger a before insert on history_events when"
-           " new.operation_type = 'file.read' begin select raise(abort, 'no');"
-           " end; create trigger b before update on history_events when"
-           " new.status = 'failed' begin select raise(abort, 'no'); end");
+    change_file("s1", "create trigger a before insert on history_events when"
+        " new.operation_type = 'file.read' begin select raise(abort, 'no');"
+        " end; create trigger b before update on history_events when"
+        " new.status = 'failed' begin select raise(abort, 'no'); end");
 
     whole(2, "file.list", "s1", "succeeded", 200);
     whole(3, "file.read", "s1", "succeeded", 200);

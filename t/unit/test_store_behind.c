@@ -23,11 +23,8 @@
 static sqlite3 *
 hold(const char *dir)
 {
-    char      path[512];
-    sqlite3  *db;
+    sqlite3  *db = open_file(dir);
 
-    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "begin immediate", NULL, NULL, NULL),
                      SQLITE_OK);
 

@@ -168,19 +168,6 @@ test_killed_anywhere(void **state)
 }
 
 
-static void
-change(const char *dir, const char *sql)
-{
-    char      path[512];
-    sqlite3  *db;
-
-    assert_true(store_dir_path(path, sizeof(path), p.history, dir) != 0);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    (void) sqlite3_close(db);
-}
-
-
 /* A create that was to go straight into a file of its own, in the same batch,
  * when we were killed; replayed, its end comes with the next batch only. */
 static void
@@ -198,13 +185,13 @@ test_replay_cut_elsewhere(void **state)
     stop();
 
     /* _gateway was written, and never had it */
-    change("_gateway", "pragma foreign_keys = on;"
-           " delete from history_changes where event_id in (select"
-           " event_id from history_events where operation_type ="
-           " 'sandbox.create'); delete from gateway_records where event_id in"
-           " (select event_id from history_events where operation_type ="
-           " 'sandbox.create'); delete from history_events where"
-           " operation_type = 'sandbox.create'");
+    change_file("_gateway", "pragma foreign_keys = on;"
+        " delete from history_changes where event_id in (select"
+        " event_id from history_events where operation_type ="
+        " 'sandbox.create'); delete from gateway_records where event_id in"
+        " (select event_id from history_events where operation_type ="
+        " 'sandbox.create'); delete from history_events where"
+        " operation_type = 'sandbox.create'");
     assert_int_equal(journal_applied_store(p.fd, 0), 0);
     start(STORE_HANDLES);
     go();
@@ -583,9 +570,9 @@ test_not_recordable_again(void **state)
     seen("s1");
     whole(9, "file.info", "s1", "succeeded", 200);
     go();
-    change("s1", "create trigger a before insert on history_events when"
-           " new.operation_type = 'file.read' begin select raise(abort, 'no');"
-           " end");
+    change_file("s1", "create trigger a before insert on history_events when"
+        " new.operation_type = 'file.read' begin select raise(abort, 'no');"
+        " end");
     whole(1, "file.read", "s1", "succeeded", 200);
     whole(2, "file.list", "s1", "succeeded", 200);
     whole(3, "file.read", "s1", "succeeded", 200);
