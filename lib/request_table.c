@@ -323,7 +323,7 @@ static const sb_request_rule_t  rules[] = {
     { "pty.create", NULL, "", object(pty) },
     { "pty.status", "session_id", "", nothing },
     { "pty.delete", "session_id", "", nothing },
-    { "pty.open", "session_id", "pty\0since\0takeover\0", nothing },
+    { "pty.open", "session_id", "pty\0since\0takeover\0client\0", nothing },
     { "execd.init", NULL, "", object(init) },
     { "isolated.create", NULL, "", object(isolated) },
     { "isolated.get", "session_id", "", nothing },

@@ -146,6 +146,34 @@ await run({
     await page.context().close();
   },
 
+  'a cut that only we have noticed': async (browser) => {
+    const page = await open(browser);
+    let cut = false;
+    let lines = 0;
+
+    // the gateway never hears of the first one's end, and nobody asked it whose it is
+    await page.routeWebSocket(/\/pty\//, (ws) => {
+      const server = ws.connectToServer();
+
+      if (lines++ === 0) {
+        ws.onMessage((m) => server.send(m));
+        ws.onClose(() => {});
+      }
+    });
+    await page.route(/\/operations/, (route) => (cut ? route.continue() : route.abort()));
+    await page.goto(terminalUrl(facts.sandbox));
+    await ready(page);
+    await page.evaluate(() => dispatchEvent(new Event('offline')));
+    await page.getByText(/The line is cut/).waitFor();
+    cut = true;
+    await page.evaluate(() => dispatchEvent(new Event('online')));
+    await ready(page);
+    await type(page, 'echo ours-$((6*7))');
+    await shows(page, /^ours-42$/);
+    ok(lines > 3, 'a line of ours that is in our way is taken back by itself', lines);
+    await page.context().close();
+  },
+
   'C060 from one to another': async (browser) => {
     const page = await terminal(browser);
 

@@ -272,8 +272,8 @@ static const case_t  cases[] = {
       "{\"path\":\"/w\",\"pattern\":\"*.c\"}" },
     { "POST", EXECD "/pty", "{\"cwd\":\"/w\",\"command\":\"top\"}",
       "pty.create", "{\"command\":\"top\",\"cwd\":\"/w\"}" },
-    { "^GET", EXECD "/pty/p1/ws?since=0&takeover=1", "", "pty.open",
-      "{\"session_id\":\"p1\",\"since\":\"0\",\"takeover\":\"1\"}" },
+    { "^GET", EXECD "/pty/p1/ws?since=0&takeover=1&client=c1", "", "pty.open",
+      "{\"client\":\"c1\",\"session_id\":\"p1\",\"since\":\"0\",\"takeover\":\"1\"}" },
     { "POST", EXECD "/internal/init", "{\"sandboxId\":\"s\",\"generation\":3,"
       "\"accessTokenHash\":\"S3CRET\",\"envs\":{\"K\":\"S3CRET\"}}",
       "execd.init", "{\"accessTokenHash\":\"[redacted]\",\"env_names\":[\"K\"],"

@@ -6,8 +6,8 @@
 // yet, is taken back by itself.
 
 import { ApiError } from '@/api/errors';
-import { ptyOpens, ptySocket, ptyStatus } from '@/api/pty';
-import type { Status } from '@/api/types';
+import { ptyClient, ptyOpens, ptySocket, ptyStatus } from '@/api/pty';
+import type { Operation } from '@/api/types';
 
 export type ConnectionState =
   | { is: 'connecting' }
@@ -52,12 +52,11 @@ const MOST_QUEUED = 16 * 1024 * 1024;
 const BEAT = 5_000;
 const QUIET = 15_000;
 const DEAD = 10_000;
+const GREETING = 20_000;        // a handshake that nobody answers
 
 const FIRST_RETRY = 300;
 const LONGEST_RETRY = 10_000;
 const TRIES = 3;                // until the reason is looked for
-const RECORDED = 100;           // a connection, usually
-const SURELY_RECORDED = 2_000;
 
 const TAKEN_OVER = 4001;
 
@@ -65,7 +64,9 @@ export class PtyConnection {
   private ws: WebSocket | null = null;
   private greeted = false;
   private offset = 0;
-  private mine: string | null = null;
+  // a line of ours is known by it when it is in our way; not kept longer than
+  // this: another tab may be a copy of ours
+  private readonly client = Array.from(crypto.getRandomValues(new Uint32Array(2)), (n) => n.toString(36)).join('');
   private takenOver = false;
   private exit: { code: number | null } | null = null;
   private tries = 0;
@@ -197,7 +198,7 @@ export class PtyConnection {
     this.sentSize = '';
     this.say({ is: 'connecting' });
 
-    const ws = new WebSocket(ptySocket(this.o.sandbox, this.o.pty, this.offset, takeover));
+    const ws = new WebSocket(ptySocket(this.o.sandbox, this.o.pty, this.offset, this.client, takeover));
 
     this.ws = ws;
     this.heard = Date.now();
@@ -223,7 +224,7 @@ export class PtyConnection {
   private listen() {
     const now = Date.now();
 
-    if (this.asked > 0 && now - this.asked >= DEAD) {
+    if (this.asked > 0 ? now - this.asked >= DEAD : !this.greeted && now - this.heard >= GREETING) {
       this.hangUp();
       void this.ended(1006);
     } else if (this.greeted && this.asked === 0 && now - this.heard >= QUIET) {
@@ -262,7 +263,6 @@ export class PtyConnection {
       this.tries = 0;
       this.say({ is: 'open' });
       this.fitSoon(this.ws);
-      this.remember(this.ws, RECORDED);
     } else if (frame.type === 'exit') {
       this.exit = { code: frame.exit_code ?? null };
     } else if (frame.type === 'error' && frame.code === 'TAKEN_OVER') {
@@ -279,19 +279,13 @@ export class PtyConnection {
     }));
   }
 
-  /** Which record is ours: so that a line of ours is known when it is in our way. */
-  private remember(ws: WebSocket | null, after: number) {
-    this.timer = setTimeout(async () => {
-      const [ours] = await this.opens('started');
+  private async opens() {
+    return await ptyOpens(this.o.sandbox, this.o.pty).catch(() => []);
+  }
 
-      if (ws === this.ws) {
-        this.mine = ours?.id ?? this.mine;
-
-        if (after < SURELY_RECORDED) {
-          this.remember(ws, SURELY_RECORDED);
-        }
-      }
-    }, after);
+  private async isOurs(open: Operation | undefined) {
+    return open !== undefined
+      && await ptyClient(this.o.sandbox, open).catch(() => null) === this.client;
   }
 
   private async ended(code: number) {
@@ -302,9 +296,9 @@ export class PtyConnection {
 
     if (this.takenOver || code === TAKEN_OVER) {
       this.say({ is: 'taken', by: null });
-      const by = (await this.opens()).find((o) => o.id !== this.mine);
+      const [by] = await this.opens();
 
-      if (by && this.state.is === 'taken') {
+      if (by && !await this.isOurs(by) && this.state.is === 'taken') {
         this.say({ is: 'taken', by: by.actor.id });
       }
       return;
@@ -330,11 +324,10 @@ export class PtyConnection {
 
       if (running && last) {
         const holder = [last, ...before].findLast((o) => o.status === 'started');
+        const ours = await this.isOurs(holder);
 
-        if (holder && holder.id === this.mine) {
-          this.connect(true);
-        } else {
-          this.say({ is: 'held', by: holder?.actor.id ?? null });
+        if (this.still(tries)) {
+          ours ? this.connect(true) : this.say({ is: 'held', by: holder?.actor.id ?? null });
         }
         return;
       }
@@ -356,11 +349,5 @@ export class PtyConnection {
   /** Has nothing else begun since? */
   private still(tries: number): boolean {
     return !this.closed && this.ws === null && this.state.is === 'waiting' && this.tries === tries;
-  }
-
-  private async opens(status?: Status) {
-    const all = await ptyOpens(this.o.sandbox, this.o.pty).catch(() => []);
-
-    return status ? all.filter((o) => o.status === status) : all;
   }
 }
