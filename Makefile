@@ -324,9 +324,10 @@ run: deps
 	$(build) all
 	@exec $(B)/sandbox-gateway --data "$(DATA)" $(ARGS)
 
-# One prove, one summary; TESTS='t/routes.t' for some of them.  As many at once
-# as there are processors, those that take longest first; what shares a machine
-# is given more time to wait.
+# One prove, one summary; TESTS='t/routes.t' for some of them.  One more at once
+# than there are processors, as most of their time they wait; those that take
+# longest first; what shares a machine is given more time to wait.
+TEST_JOBS ?= $(shell echo $$(($(JOBS) + 1)))
 TESTS ?= $(sort $(wildcard t/console/*.t)) $(sort $(wildcard t/interop/*.t)) \
          $(sort $(wildcard t/*.t))
 
@@ -334,7 +335,7 @@ test:
 	@.ci/deps test
 	$(build) all unit fuzz san
 	@SANDBOX_TEST_PATIENCE=$${SANDBOX_TEST_PATIENCE:-3} \
-	    prove -It/lib -j$(JOBS) $(PROVE_FLAGS) $(TESTS)
+	    prove -It/lib -j$(TEST_JOBS) $(PROVE_FLAGS) $(TESTS)
 
 # --- installation -----------------------------------------------------------
 
