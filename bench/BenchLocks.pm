@@ -163,12 +163,10 @@ sub round {
 }
 
 
-# Prints a line for each round; the rows for build/bench.json.
+# Prints a line for each round, and hands on its row for build/bench.json.
 
 sub report {
-    my ($self, $rounds) = @_;
-
-    my @rows;
+    my ($self, $rounds, $row) = @_;
 
     printf "locks: %d waiters on %d keys, two workers\n", $self->{waiters}, $self->{keys};
 
@@ -180,13 +178,11 @@ sub report {
              . " from an answer to the next one's p50 %.2f ms, p99 %.2f ms, at most %.1f ms;"
              . " out of turn by %.2f places on average, %d of %d at most\n",
              $n, @{$r}{ qw(helper workers p50 p99 most mean off each) };
-        push @rows, { case => 'locks', round => $n, waiters => $self->{waiters},
+        $row->({ case => 'locks', round => $n, waiters => $self->{waiters},
                       keys => $self->{keys}, helper_kib => $r->{helper},
                       worker_kib => $r->{workers}, p50_ms => $r->{p50}, p99_ms => $r->{p99},
-                      out_of_turn => $r->{mean}, out_of_turn_max => $r->{off} };
+                      out_of_turn => $r->{mean}, out_of_turn_max => $r->{off} });
     }
-
-    return @rows;
 }
 
 1;
