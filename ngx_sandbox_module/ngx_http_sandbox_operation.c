@@ -27,6 +27,7 @@ static ngx_int_t ngx_http_sandbox_forward(ngx_http_request_t *r,
 static ngx_int_t ngx_http_sandbox_road(ngx_http_request_t *r,
     ngx_http_sandbox_ctx_t *ctx);
 static void ngx_http_sandbox_slowed(ngx_http_request_t *r);
+static ngx_int_t ngx_http_sandbox_subrequest(ngx_http_request_t *r);
 
 
 /* On the user-port listener the target is looked at before any rule that could
@@ -125,8 +126,12 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
-    if (!lcf->enable || r != r->main) {
+    if (!lcf->enable) {
         return NGX_DECLINED;
+    }
+
+    if (r != r->main) {
+        return ngx_http_sandbox_subrequest(r);
     }
 
     ctx = ngx_http_sandbox_make_ctx(r);
@@ -256,6 +261,27 @@ ngx_http_sandbox_precontent_handler(ngx_http_request_t *r)
     }
 
     return ngx_http_sandbox_forward(r, ctx, lcf);
+}
+
+
+/*
+ * What nginx asks by itself, for ssi, addition, Lua and the like, is no operation:
+ * nobody has said who asks, nothing judges it and nothing records it, and the
+ * target is that of the request around it.  A file may be served, as an error page.
+ */
+
+static ngx_int_t
+ngx_http_sandbox_subrequest(ngx_http_request_t *r)
+{
+    if (r->content_handler == NULL) {
+        return NGX_DECLINED;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "subrequest to \"%V\" in a location with \"sandbox on\", "
+                  "refused", &r->uri);
+
+    return NGX_HTTP_FORBIDDEN;
 }
 
 

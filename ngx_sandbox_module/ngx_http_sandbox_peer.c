@@ -145,12 +145,27 @@ ngx_http_sandbox_peer_init(ngx_http_request_t *r,
     ngx_http_upstream_t           *u;
     ngx_http_sandbox_ctx_t        *ctx;
     ngx_http_sandbox_peer_t       *peer;
+    ngx_http_sandbox_loc_conf_t   *lcf;
     ngx_http_sandbox_main_conf_t  *mcf;
     ngx_http_sandbox_peer_data_t  *pd;
 
     ctx = ngx_http_sandbox_get_ctx(r);
 
-    /* a subrequest of somebody else's is no operation and has no road */
+    /*
+     * a subrequest of somebody else's is no operation and has no road; a clone
+     * (slice, proxy_cache_background_update) has passed no phase that refuses it
+     */
+
+    if (r != r->main) {
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+        if (lcf->enable) {
+            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                          "subrequest to \"%V\" in a location with "
+                          "\"sandbox on\", refused", &r->uri);
+            return NGX_ERROR;
+        }
+    }
 
     if (ctx == NULL || ctx->road == NULL || r != r->main) {
 
