@@ -27,6 +27,7 @@
 #define OUT_SIZE    (8 * 1024 * 1024)
 #define WINDOW      4096        /* operations on their way */
 #define WORDS       4096
+#define OFTEN       64          /* of these, the first */
 #define FRAME       (256 * 1024)
 #define SAMPLES     (1024 * 1024)
 
@@ -107,7 +108,7 @@ word(void)
 {
     uint32_t  n = dice(WORDS);
 
-    return words[dice(2) ? n % 64 : n];
+    return words[dice(2) ? n % OFTEN : n];
 }
 
 
@@ -546,6 +547,31 @@ put_credit(peer_t *p, uint64_t n, size_t bytes)
 }
 
 
+/* A query with words of the outputs: each %o an often, each %w a seldom one. */
+static void
+fill(char *query, size_t size, const char *pattern)
+{
+    size_t       len = 0;
+    const char  *w;
+
+    for ( ; *pattern && len + sizeof(words[0]) < size; ) {
+
+        if (pattern[0] != '%' || (pattern[1] != 'o' && pattern[1] != 'w')) {
+            query[len++] = *pattern++;
+            continue;
+        }
+
+        w = words[pattern[1] == 'o' ? dice(OFTEN)
+                                    : OFTEN + dice(WORDS - OFTEN)];
+        memcpy(query + len, w, strlen(w));
+        len += strlen(w);
+        pattern += 2;
+    }
+
+    query[len] = '\0';
+}
+
+
 static int
 run_ask(peer_t *p, int argc, char **a)
 {
@@ -555,23 +581,12 @@ run_ask(peer_t *p, int argc, char **a)
     uint64_t    n, count, began;
     sb_str_t    v;
     sb_frame_t  f;
-    const char *pattern, *word_at;
 
     count = strtoull(a[0], NULL, 10);
 
     for (n = 1; n <= count && !ended; n++) {
-
-        /* %w: a word of the outputs */
-        pattern = argc > 2 ? a[2 + (n - 1) % (uint64_t) (argc - 2)] : "";
-        word_at = strstr(pattern, "%w");
-
-        if (word_at) {
-            (void) snprintf(query, sizeof(query), "%.*s%s%s",
-                            (int) (word_at - pattern), pattern,
-                            words[64 + dice(WORDS - 64)], word_at + 2);
-        } else {
-            (void) snprintf(query, sizeof(query), "%s", pattern);
-        }
+        fill(query, sizeof(query),
+             argc > 2 ? a[2 + (n - 1) % (uint64_t) (argc - 2)] : "");
 
         began = now_us();
         put_ask(p, n, a[1], query);
