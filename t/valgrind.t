@@ -106,7 +106,8 @@ sub known {
         'it at http://valgrind.org/support/bug_reports.html.');
 
     return join '', grep {
-        my ($said, $whole) = /^--\d+-- ([^\n]*)(\n?)\z/;
-        !defined $said || !grep { $whole ? $_ eq $said : index($_, $said) == 0 } @notice;
+        my $line = $_;
+        my ($pid) = $line =~ /^--?(\d*)/;
+        !defined $pid || !grep { index("--$pid-- $_\n", $line) == 0 } @notice;
     } $log =~ /([^\n]*\n|[^\n]+\z)/g;
 }
