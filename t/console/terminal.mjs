@@ -150,6 +150,7 @@ await run({
     const page = await open(browser);
     let cut = false;
     let lines = 0;
+    let asked = 0;
 
     // the gateway never hears of the first one's end, and nobody asked it whose it is
     await page.routeWebSocket(/\/pty\//, (ws) => {
@@ -160,7 +161,16 @@ await run({
         ws.onClose(() => {});
       }
     });
-    await page.route(/\/operations/, (route) => (cut ? route.continue() : route.abort()));
+    await page.route(/\/operations\?.*pty\.open/, async (route) => {
+      if (!cut || asked++ > 0) {
+        return cut ? route.continue() : route.abort();
+      }
+
+      // nor has the record come yet
+      const r = await route.fetch();
+      const { items, ...rest } = await r.json();
+      return route.fulfill({ response: r, json: { items: items.filter((o) => o.status !== 'started'), ...rest } });
+    });
     await page.goto(terminalUrl(facts.sandbox));
     await ready(page);
     await page.evaluate(() => dispatchEvent(new Event('offline')));
@@ -170,7 +180,7 @@ await run({
     await ready(page);
     await type(page, 'echo ours-$((6*7))');
     await shows(page, /^ours-42$/);
-    ok(lines > 3, 'a line of ours that is in our way is taken back by itself', lines);
+    ok(asked > 1, 'a line of ours that is in our way is taken back by itself, once it is on record', asked);
     await page.context().close();
   },
 

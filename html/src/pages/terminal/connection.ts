@@ -57,6 +57,7 @@ const GREETING = 20_000;        // a handshake that nobody answers
 const FIRST_RETRY = 300;
 const LONGEST_RETRY = 10_000;
 const TRIES = 3;                // until the reason is looked for
+const SURE = 6;                 // until whoever has it is thought to be on no record
 
 const TAKEN_OVER = 4001;
 
@@ -326,10 +327,15 @@ export class PtyConnection {
         const holder = [last, ...before].findLast((o) => o.status === 'started');
         const ours = await this.isOurs(holder);
 
-        if (this.still(tries)) {
-          ours ? this.connect(true) : this.say({ is: 'held', by: holder?.actor.id ?? null });
+        if (!this.still(tries)) {
+          return;
         }
-        return;
+
+        // who has none may have left since, or be on record in a moment
+        if (holder || tries >= SURE) {
+          ours ? this.connect(true) : this.say({ is: 'held', by: holder?.actor.id ?? null });
+          return;
+        }
       }
     } catch (e) {
       if (!this.still(tries)) {
