@@ -31,6 +31,13 @@ retain_json(sqlite3_stmt *st, int column)
 }
 
 
+static bool
+retain_null(const sb_jv_t *v)
+{
+    return v && v->kind == SB_JSON_NULL;
+}
+
+
 /* A number that is not what the file was made with. */
 static bool
 retain_own(const sb_jv_t *root, const sb_jv_t *made, const char *name,
@@ -38,7 +45,10 @@ retain_own(const sb_jv_t *root, const sb_jv_t *made, const char *name,
 {
     int64_t  was;
 
-    if (!sb_jv_int(sb_jv_get(made, name), &was)) {
+    if (retain_null(sb_jv_get(made, name))) {
+        was = least - 1;
+
+    } else if (!sb_jv_int(sb_jv_get(made, name), &was)) {
         was = preset;
     }
 
@@ -57,6 +67,12 @@ retain_config_read(const sb_jv_t *root, const sb_jv_t *made,
 
     if (retain_own(root, made, "ttl_days", 7, 1, 999999, &n)) {
         facts->ttl_us = (uint64_t) n * 86400000000u;
+
+    } else if (retain_null(sb_jv_get(root, "ttl_days"))
+               && !retain_null(sb_jv_get(made, "ttl_days")))
+    {
+        /* no limit (format 7.1) */
+        facts->ttl_us = 0;
     }
 
     if (retain_own(root, made, "max_database_bytes", RETAIN_SIZE,
