@@ -346,6 +346,9 @@ errand_hold(errand_t *e, errand_parts_t *p, store_db_t *db, retain_t *retain,
         return errand_fail(e, "OperationalError", sqlite3_errstr(rc));
     }
 
+    /* what the configuration holds is not free yet */
+    hold = hold || retain_named(retain, db->sandbox);
+
     return sb_buf_printf(&e->out, "{\"changed\":%s,\"held\":%s}",
                          changed ? "true" : "false", hold ? "true" : "false")
            == SB_OK;
@@ -388,6 +391,12 @@ errand_do(errand_t *e, store_t *store, retain_t *retain)
 
     if (strcmp(p.argv[0], "hold") == 0 || strcmp(p.argv[0], "release") == 0) {
         ok = errand_hold(e, &p, db, retain, p.argv[0][0] == 'h');
+
+    } else if (strcmp(p.argv[0], "cleanup") == 0
+               && retain_named(retain, db->sandbox))
+    {
+        ok = errand_fail(e, "HelperError", "this file is on legal hold by the "
+                         "configuration of the gateway");
 
     } else {
         ok = errand_api(e, &p, db, retain, path);

@@ -3,6 +3,7 @@
 #include "frame.h"
 #include "history_place.h"
 #include "id.h"
+#include "json.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -441,6 +442,24 @@ history_remote_call(const history_command_t *command,
 
 /* --- hold, release --------------------------------------------------------- */
 
+/* Does the helper say that the file is held? */
+static bool
+remote_held(sb_str_t answer)
+{
+    bool            held;
+    sb_jdoc_t      *doc;
+    const sb_jv_t  *v;
+
+    doc = sb_jdoc_parse(answer, &(sb_json_limits_t) { 0, answer.len + 1 },
+                        NULL);
+    v = doc ? sb_jv_get(sb_jdoc_root(doc), "held") : NULL;
+    held = v && v->kind == SB_JSON_TRUE;
+    sb_jdoc_free(doc);
+
+    return held;
+}
+
+
 static int
 remote_hold(const char *name, const char *path, const char *sandbox)
 {
@@ -455,6 +474,9 @@ remote_hold(const char *name, const char *path, const char *sandbox)
     if (rc == HISTORY_REMOTE_OK) {
         printf("%s: %s\n", sandbox, name[0] == 'h'
                ? "on legal hold, nothing of it is deleted or archived"
+               : remote_held(sb_str(out.data, out.len))
+               ? "released, but the configuration of the gateway holds it, "
+                 "too: nothing of it is deleted or archived"
                : "released, its limits count again");
 
     } else {

@@ -96,6 +96,9 @@ bool retain_urgent(const retain_t *r);
 /* Now, as limits see it. */
 uint64_t retain_now(retain_t *r);
 
+/* Does the configuration hold a sandbox (--history-hold)? */
+bool retain_named(const retain_t *r, const char *sandbox);
+
 /*
  * Legal hold of a file, for `sandbox-history hold`; `who` is told in the
  * record.  *changed: it was the other way before.  An SQLite code.

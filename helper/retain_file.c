@@ -135,7 +135,7 @@ retain_named(const retain_t *r, const char *sandbox)
 
     for (i = 0; i < r->conf.nholds; i++) {
         if (strcmp(r->conf.holds[i], "*") == 0
-            || strcmp(r->conf.holds[i], sandbox) == 0)
+            || (sandbox && strcmp(r->conf.holds[i], sandbox) == 0))
         {
             return true;
         }
@@ -187,7 +187,7 @@ retain_facts(retain_t *r, store_db_t *db, retain_facts_t *facts)
         }
 
         facts->held = sqlite3_column_type(st, 4) != SQLITE_NULL
-                      || (db->sandbox && retain_named(r, db->sandbox));
+                      || retain_named(r, db->sandbox);
         facts->vacuums = sqlite3_column_int(st, 5) == 2;
         facts->unkept = sqlite3_column_int64(st, 6);
         facts->unkept_from = (uint64_t) sqlite3_column_int64(st, 7);

@@ -112,7 +112,6 @@ bool retain_look(retain_t *r, retain_file_t *f);
 /* Deletes the oldest of a file that is about to be written, at once. */
 void retain_room(retain_t *r, store_db_t *db);
 int retain_facts(retain_t *r, store_db_t *db, retain_facts_t *facts);
-bool retain_named(const retain_t *r, const char *sandbox);
 
 /* --- retain_gone.c -------------------------------------------------------- */
 

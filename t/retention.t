@@ -375,6 +375,22 @@ $t->start_helper;
 $t->stop;
 
 
+# --- a hold of the configuration ------------------------------------------------------
+
+$t = helper_with('--history-hold', 's1');
+$t->record(command($t, 's1'));
+like(tool_out('--database', $t->{history}->path_of('s1'), 'cleanup', '--max-bytes', 1,
+              '--overflow-policy', 'delete_oldest'),
+     qr/"message":"this file is on legal hold by the configuration/,
+     'cleanup of what the configuration holds is refused');
+tool('hold', 's1');
+like(tool_out('release', 's1'), qr/released, but the configuration/,
+     'release says that it is not free yet');
+is($t->{history}->value('s1', q{select count(*) from history_events where
+   operation_type = 'command.execute'}), 1, 'all is there');
+$t->stop;
+
+
 # --- options that work alone work together (C109) ------------------------------------
 
 # Every value of each with every value of every other (pairwise).

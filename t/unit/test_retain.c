@@ -8,8 +8,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "errand.h"
 #include "limits_place.h"
 #include "schema.h"
+
+#include <sys/eventfd.h>
 
 
 /* What config-set does. */
@@ -24,6 +27,49 @@ config_set(const char *dir, const char *changes)
                     " 'history_config_revision'", changes);
     change_file(dir, sql);
 }
+
+
+/* What sandbox-history sends: words, each with its end, and one more. */
+static void
+errand(const char *dir, const char *words, size_t n, bool ok, const char *want)
+{
+    int          fd;
+    char         path[256], body[512];
+    size_t       len;
+    errand_t    *done;
+    errands_t   *all;
+    struct stat  st;
+
+    (void) store_dir_path(path, sizeof(path), p.history, dir);
+    assert_int_equal(stat(path, &st), 0);
+    len = (size_t) snprintf(body, sizeof(body), "%llu:%llu%c%s%csue%c",
+                            (unsigned long long) st.st_dev,
+                            (unsigned long long) st.st_ino, 0, dir, 0, 0);
+    memcpy(body + len, words, n);
+
+    fd = eventfd(0, EFD_NONBLOCK|EFD_CLOEXEC);
+    all = errands_new(fd);
+    assert_true(errands_put(all, 1, 1, sb_str(body, len + n)));
+    errands_run(all, p.store, retain);
+    done = errands_take(all);
+    assert_non_null(done);
+    assert_int_equal(sb_buf_add(&done->out, "", 1), SB_OK);
+
+    if (done->ok != ok || strstr(done->out.data, want) == NULL) {
+        fail_msg("%s", done->out.data);
+    }
+
+    errand_free(done);
+    errands_free(all);
+    close(fd);
+}
+
+#define errand_ok(dir, words, want)                                           \
+    errand(dir, words "\0", sizeof(words) + 1, true, want)
+#define errand_refused(dir, words, want)                                      \
+    errand(dir, words "\0", sizeof(words) + 1, false, want)
+
+#define CLEANUP  "cleanup\0--max-bytes\0" "1\0--overflow-policy\0delete_oldest"
 
 
 static void
@@ -80,11 +126,42 @@ test_config_ttl(void **state)
 }
 
 
+/* A hold of the configuration is one for cleanup, too, and release says so. */
+static void
+test_hold_configured(void **state)
+{
+    (void) state;
+
+    seen("a");
+    seen("b");
+    command(1, "a", 100, 0);
+    command(2, "b", 100, 0);
+    go();
+    conf.holds[0] = "a";
+    conf.nholds = 1;
+    limits();
+    errand_refused("a", CLEANUP, "on legal hold by the configuration");
+    errand_ok("a", "release", "{\"changed\":false,\"held\":true}");
+    commands("a", "1");
+    errand_ok("b", "hold", "{\"changed\":true,\"held\":true}");
+    errand_ok("b", "release", "{\"changed\":true,\"held\":false}");
+
+    conf.holds[0] = "*";
+    limits();
+    errand_refused("b", CLEANUP, "on legal hold by the configuration");
+    conf.nholds = 0;
+    limits();
+    errand_ok("a", CLEANUP, "\"deleted_operations\":1,");
+    commands("a", "0");
+}
+
+
 int
 main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
-        limits_case(test_config_ttl)
+        limits_case(test_config_ttl),
+        limits_case(test_hold_configured)
     };
 
     return store_run(argc, argv, tests);
