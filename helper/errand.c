@@ -217,6 +217,7 @@ errand_purge(void *data, const int64_t *seqs, size_t n, int64_t *changes,
     }
 
     *changes += (int64_t) done.changes;
+    retain_purged(p->retain, p->db);
 
     return true;
 }
@@ -400,6 +401,10 @@ errand_do(errand_t *e, store_t *store, retain_t *retain)
 
     } else {
         ok = errand_api(e, &p, db, retain, path);
+
+        if (ok) {
+            retain_again(retain, db);
+        }
     }
 
     db->pins--;

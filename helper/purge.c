@@ -391,6 +391,9 @@ purge_events(store_db_t *db, const int64_t *seqs, size_t n,
     rows_try(rc, purge_tombstone(db, r, id));
     rows_try(rc, store_cascades(db, true));
 
+    d->operations = 0;
+    d->changes = 0;
+    d->bytes = 0;
     rc = store_begin(db);
 
     if (rc == SQLITE_OK) {
@@ -399,6 +402,16 @@ purge_events(store_db_t *db, const int64_t *seqs, size_t n,
     }
 
     (void) store_cascades(db, false);
+
+    if (rc == SQLITE_OK) {
+        stats_add(STATS_PURGED, d->operations);
+        stats_add(STATS_PURGED_BYTES, d->bytes);
+
+    } else {
+        d->operations = 0;
+        d->changes = 0;
+        d->bytes = 0;
+    }
 
     /* one of them may have been what polls are counted into */
     db->nfolds = 0;
@@ -716,13 +729,6 @@ purge_step(store_db_t *db, const purge_rule_t *r, purge_done_t *d)
 
     if (rc == SQLITE_OK) {
         d->events = pick.n;
-        stats_add(STATS_PURGED, d->operations);
-        stats_add(STATS_PURGED_BYTES, d->bytes);
-
-    } else {
-        d->operations = 0;
-        d->changes = 0;
-        d->bytes = 0;
     }
 
     return rc;

@@ -267,6 +267,30 @@ retain_touch(retain_t *r, const store_db_t *db)
 }
 
 
+void
+retain_purged(retain_t *r, const store_db_t *db)
+{
+    if (r->hooks.purged) {
+        r->hooks.purged(r->hooks.data, db->dir);
+    }
+}
+
+
+void
+retain_again(retain_t *r, const store_db_t *db)
+{
+    retain_file_t  *f;
+
+    f = retain_file(r, db->dir, false);
+
+    if (f) {
+        f->ttl_us = 0;
+        f->dry = false;
+        retain_queue(r, f);
+    }
+}
+
+
 /* --- how full -------------------------------------------------------------- */
 
 /* Of two bounds the second: where records are left out, too. */

@@ -80,6 +80,12 @@ void retain_free(retain_t *r);
 /* That file was written (after the commit). */
 void retain_touch(retain_t *r, const store_db_t *db);
 
+/* Another than the limits deleted rows of a file: who follows it is told. */
+void retain_purged(retain_t *r, const store_db_t *db);
+
+/* Limits, or what they may delete, were changed: they are looked at anew. */
+void retain_again(retain_t *r, const store_db_t *db);
+
 /* How full is it?  Before a transaction; cheap. */
 retain_level_e retain_level(retain_t *r, store_db_t *db);
 

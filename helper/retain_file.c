@@ -250,9 +250,7 @@ retain_hold(retain_t *r, store_db_t *db, bool hold, const char *who,
 
     if (f) {
         f->held = hold || retain_named(r, db->sandbox);
-        f->dry = false;
-        f->ttl_us = 0;
-        retain_queue(r, f);
+        retain_again(r, db);
     }
 
     return SQLITE_OK;
@@ -444,9 +442,7 @@ retain_purge(retain_t *r, retain_file_t *f, store_db_t *db,
         before -= rule->floor < before ? rule->floor : before;
         f->squeeze -= before < f->squeeze ? before : f->squeeze;
 
-        if (r->hooks.purged) {
-            r->hooks.purged(r->hooks.data, f->dir);
-        }
+        retain_purged(r, db);
     }
 
     if (f->after == 0) {

@@ -309,6 +309,9 @@ like($out, qr/"deleted_operations":[3-9],.*"executed":true/,
 ok($t->wait_for(sub { $t->{history}->value('s1', q{select json_extract(result_json,
    '$.rule') from history_events where operation_type = 'gateway.purge' and status
    = 'succeeded' order by seq desc limit 1}) }, 5), 'a tombstone tells of it');
+ok($t->wait_for(sub { $t->get('/console/api/v1/operations?type=command.execute&facets=1')
+                        ->json->{facets}{total} == 0 }, 10),
+   'and lists have nothing of it any more');
 is($t->{history}->value('s1', q{select value from history_meta where key =
    'last_cleanup_reason'}), 'ttl_or_capacity', 'and the keys of the format');
 

@@ -15,6 +15,7 @@ static retain_conf_t  conf;
 static retain_t      *retain;
 static char           clock_path[96];
 static char           told[256];
+static unsigned       purges;       /* told */
 
 
 /* Limits see T0 and so many seconds more. */
@@ -43,13 +44,22 @@ full_hook(void *data, const char *dir, const char *sandbox, bool full,
 }
 
 
+static inline void
+purged_hook(void *data, const char *dir)
+{
+    (void) data;
+    (void) dir;
+    purges++;
+}
+
+
 /* A new engine, as after a start. */
 static inline void
 limits(void)
 {
     retain_hooks_t  hooks = {
         .data = p.apply, .busy = apply_busy, .removed = apply_removed,
-        .full = full_hook
+        .purged = purged_hook, .full = full_hook
     };
 
     retain_free(retain);
@@ -83,6 +93,7 @@ setup_limits(void **state)
     conf.keep_us = 0;
     retain = NULL;
     told[0] = '\0';
+    purges = 0;
     at(0);
     limits();
 

@@ -11,6 +11,7 @@
 #include "errand.h"
 #include "limits_place.h"
 #include "schema.h"
+#include "stats.h"
 
 #include <sys/eventfd.h>
 
@@ -156,12 +157,63 @@ test_hold_configured(void **state)
 }
 
 
+/* Who follows a file is told of what a cleanup deletes, and it is counted. */
+static void
+test_cleanup_told(void **state)
+{
+    uint64_t  before;
+
+    (void) state;
+
+    seen("a");
+    command(1, "a", 100, 0);
+    command(2, "a", 100, 0);
+    go();
+    purges = 0;
+    before = stats_get(STATS_PURGED);
+    errand_ok("a", "ack\0--consumer-id\0c\0--seq\0" "1000",
+              "\"acknowledged_seq\":1000");
+    assert_int_equal(purges, 0);
+    errand_ok("a", CLEANUP, "\"deleted_operations\":2,");
+    assert_int_equal(purges, 1);
+    assert_int_equal(stats_get(STATS_PURGED) - before, 2);
+}
+
+
+/* config-set counts at once, not when the limit before would have. */
+static void
+test_config_again(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+
+    seen("a");
+    command(1, "a", 100, 0);
+    go();
+    at(3 * DAY);
+    work();
+    commands("a", "1");
+    config_set("a", "'$.ttl_days', 1");
+    errand_ok("a", "ack\0--consumer-id\0c\0--seq\0" "1000",
+              "\"acknowledged_seq\":1000");
+
+    for (i = 0; i < 100 && retain_work(retain, UINT64_MAX, 1000000); i++) {
+        /* void */
+    }
+
+    commands("a", "0");
+}
+
+
 int
 main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
         limits_case(test_config_ttl),
-        limits_case(test_hold_configured)
+        limits_case(test_hold_configured),
+        limits_case(test_cleanup_told),
+        limits_case(test_config_again)
     };
 
     return store_run(argc, argv, tests);
