@@ -271,6 +271,21 @@ apply_note(apply_t *a, uint64_t cursor)
 }
 
 
+static bool
+apply_held(void *data, store_db_t *db)
+{
+    return retain_held(data, db);
+}
+
+
+/* Contents of files within their bound. */
+static void
+apply_contents(apply_t *a)
+{
+    contents_tend(a->store, a->retain ? apply_held : NULL, a->retain);
+}
+
+
 /* One buffer of the journal.  1: done, 0: nothing there, -1: give up. */
 static int
 apply_batch(apply_t *a)
@@ -325,7 +340,7 @@ apply_batch(apply_t *a)
     apply_ops_forget(a);
     apply_boxes_trim(a);
     stats_set(STATS_APPLIED_US, a->newest_us);
-    contents_tend(a->store);
+    apply_contents(a);
     a->reader.damaged = false;
     apply_note(a, n ? a->reader.cursor : tail.cursor);
 
@@ -635,6 +650,7 @@ apply_thread(void *data)
             apply_note(a, a->batch_from);
             apply_heads(a, false);
             apply_tidy(a);
+            apply_contents(a);
             apply_limits(a, true);
             (void) apply_force_pending(a, sb_now_us());
             continue;

@@ -1,6 +1,7 @@
 #include "contents.h"
 
 #include "digest.h"
+#include "id.h"
 #include "log.h"
 #include "rows.h"
 #include "stats.h"
@@ -16,7 +17,8 @@
 #define CONTENTS_LEVEL  4
 #define CONTENTS_STEP   256         /* dropped in one transaction at most */
 #define CONTENTS_SHARE  (8 * 1024 * 1024)   /* ... bytes */
-#define CONTENTS_SCAN   8           /* files counted at a time */
+#define CONTENTS_SCAN   8           /* files counted, or asked, at a time */
+#define CONTENTS_HELD_US  10000000u /* one that is held is not asked again */
 
 /* What one history file holds. */
 typedef struct contents_file_s  contents_file_t;
@@ -25,6 +27,7 @@ struct contents_file_s {
     table_node_t      node;
     char              dir[STORE_DIR_LEN];
     int64_t           bytes;
+    uint64_t          held_us;      /* until then */
     contents_file_t  *prev, *next;
 };
 
@@ -35,6 +38,7 @@ static struct {
     uint64_t          limit;
     DIR              *scan;
     bool              scanned;
+    bool              full;         /* too many, and nothing may be dropped */
 } contents;
 
 
@@ -121,6 +125,12 @@ contents_put(store_db_t *db, const char *sha256, sb_str_t bytes,
 
     if (sqlite3_changes(db->db)) {
         stats_add(STATS_CONTENTS_SAME, 1);
+        return SQLITE_OK;
+    }
+
+    if (contents.full) {
+        /* this one, then, is dropped at the bound */
+        stats_add(STATS_CONTENTS_DROPPED, 1);
         return SQLITE_OK;
     }
 
@@ -483,32 +493,10 @@ contents_trim_rows(store_db_t *db, int64_t most)
 
 
 static void
-contents_trim(store_t *s)
+contents_drop(store_db_t *db)
 {
-    int               rc;
-    int64_t           most;
-    store_db_t       *db;
-    contents_file_t  *f, *largest;
-
-    largest = NULL;
-
-    for (f = contents.first; f; f = f->next) {
-        if (f->bytes && (largest == NULL || f->bytes > largest->bytes)) {
-            largest = f;
-        }
-    }
-
-    if (largest == NULL) {
-        return;
-    }
-
-    db = store_get(s, largest->dir, false, &rc);
-
-    if (db == NULL || db->fresh) {
-        /* gone, or it cannot be opened now: it counts again when it can */
-        contents_set(largest->dir, 0);
-        return;
-    }
+    int      rc;
+    int64_t  most;
 
     most = contents.total - (int64_t) contents.limit;
     most = most < CONTENTS_SHARE ? most : CONTENTS_SHARE;
@@ -528,7 +516,7 @@ contents_trim(store_t *s)
 
     if (rc != SQLITE_OK) {
         log_minutely(LOG_WARN, "contents of files in the history of %s cannot "
-                     "make room: %s", largest->dir, sqlite3_errstr(rc));
+                     "make room: %s", db->dir, sqlite3_errstr(rc));
         return;
     }
 
@@ -537,8 +525,90 @@ contents_trim(store_t *s)
 }
 
 
+/* Of those that are not known to be held. */
+static contents_file_t *
+contents_largest(uint64_t now)
+{
+    contents_file_t  *f, *largest;
+
+    largest = NULL;
+
+    for (f = contents.first; f; f = f->next) {
+        if (f->bytes && now >= f->held_us
+            && (largest == NULL || f->bytes > largest->bytes))
+        {
+            largest = f;
+        }
+    }
+
+    return largest;
+}
+
+
+static bool
+contents_over(void)
+{
+    return contents.total > (int64_t) contents.limit;
+}
+
+
+/* The file that holds most gives its oldest, but for one on legal hold. */
+static void
+contents_trim(store_t *s, contents_held_pt held, void *data)
+{
+    int               rc;
+    unsigned          n;
+    uint64_t          now;
+    store_db_t       *db;
+    contents_file_t  *f;
+
+    now = sb_mono_us();
+
+    for (n = 0; n < CONTENTS_SCAN && contents_over(); n++) {
+        f = contents_largest(now);
+
+        if (f == NULL) {
+            contents.full = true;
+            log_minutely(LOG_WARN, "contents of files take %lld MiB of %llu, "
+                         "and all are on legal hold: no more are kept",
+                         (long long) (contents.total >> 20),
+                         (unsigned long long) (contents.limit >> 20));
+            return;
+        }
+
+        db = store_get(s, f->dir, false, &rc);
+
+        if (db == NULL || db->fresh) {
+            /* gone, or it cannot be opened now: it counts again when it can */
+            contents_set(f->dir, 0);
+
+        } else if (held && held(data, db)) {
+            f->held_us = now + CONTENTS_HELD_US;
+
+        } else {
+            contents.full = false;
+            contents_drop(db);
+            return;
+        }
+    }
+}
+
+
 void
-contents_tend(store_t *s)
+contents_ask(const char *dir)
+{
+    contents_file_t  *f;
+
+    f = contents_file(dir, false);
+
+    if (f) {
+        f->held_us = 0;
+    }
+}
+
+
+void
+contents_tend(store_t *s, contents_held_pt held, void *data)
 {
     if (contents.limit == 0) {
         return;
@@ -548,8 +618,11 @@ contents_tend(store_t *s)
         contents_scan(s);
     }
 
-    if (contents.total > (int64_t) contents.limit) {
-        contents_trim(s);
+    if (contents_over()) {
+        contents_trim(s, held, data);
+
+    } else {
+        contents.full = false;
     }
 }
 

@@ -41,9 +41,14 @@ int contents_load(store_db_t *db);
 void contents_gone(const char *dir);
 /* After a commit. */
 void contents_done(store_db_t *db);
+/* Is nothing of a file to be dropped? */
+typedef bool (*contents_held_pt)(void *data, store_db_t *db);
+
 /* Counts a few more of the files that are there since the start, and drops a
  * few contents when there are too many. */
-void contents_tend(store_t *s);
+void contents_tend(store_t *s, contents_held_pt held, void *data);
+/* Whether that file is held is to be asked anew. */
+void contents_ask(const char *dir);
 void contents_free(void);
 
 #endif /* CONTENTS_H_INCLUDED */

@@ -105,6 +105,9 @@ uint64_t retain_now(retain_t *r);
 /* Does the configuration hold a sandbox (--history-hold)? */
 bool retain_named(const retain_t *r, const char *sandbox);
 
+/* Is a file on hold, by that or by a command? */
+bool retain_held(const retain_t *r, store_db_t *db);
+
 /*
  * Legal hold of a file, for `sandbox-history hold`; `who` is told in the
  * record.  *changed: it was the other way before.  An SQLite code.

@@ -2,6 +2,7 @@
 
 #include "retain_int.h"
 
+#include "contents.h"
 #include "id.h"
 #include "json.h"
 #include "log.h"
@@ -145,6 +146,26 @@ retain_named(const retain_t *r, const char *sandbox)
 }
 
 
+bool
+retain_held(const retain_t *r, store_db_t *db)
+{
+    int            rc;
+    sqlite3_stmt  *st;
+
+    if (retain_named(r, db->sandbox)) {
+        return true;
+    }
+
+    rc = sqlite3_prepare_v2(db->db, "select 1 from gateway_state where key ="
+                            " 'hold'", -1, &st, NULL);
+    rc = rc == SQLITE_OK ? sqlite3_step(st) : rc;
+    (void) sqlite3_finalize(st);
+
+    /* what cannot be told stays */
+    return rc != SQLITE_DONE;
+}
+
+
 int
 retain_facts(retain_t *r, store_db_t *db, retain_facts_t *facts)
 {
@@ -246,6 +267,7 @@ retain_hold(retain_t *r, store_db_t *db, bool hold, const char *who,
 
     rows_try(rc, store_commit(db, 0));
 
+    contents_ask(db->dir);
     f = retain_file(r, db->dir, false);
 
     if (f) {

@@ -66,6 +66,31 @@ is(held('s1', $random[4]), 1, 'the same content again');
 is(total(), $bytes, 'takes no room');
 
 
+# --- legal hold -----------------------------------------------------------------------
+
+is(hold('hold'), 0, 'the sandbox that holds most is on hold');
+upload('s1', '/w/10', $random[0]);
+ok($t->wait_for(sub { !held('s2', 'kept') }), 'others make room');
+is_deeply([ map { held('s1', $_) } @random[0, 2 .. 4] ], [ 1, 1, 1, 1 ],
+          'nothing of it is dropped');
+$bytes = total();
+cmp_ok($bytes, '>', 1024 * $KIB, 'though it is too much');
+
+# the bound was found to be held
+$t->record($t->get('/v1/sandboxes/s1/proxy/44772/files/info?path=%2Fa'));
+my $dropped = metric('contents_dropped_total');
+$e = upload('s1', '/w/11', $random[1]);
+is(held('s1', $random[1]), 0, 'no more are kept');
+is($e->{files}[0]{sha256}, sha256_hex($random[1]), 'their records are');
+is(total(), $bytes, 'so it grows no further');
+is(metric('contents_dropped_total'), $dropped + 1, 'that is counted');
+
+is(hold('release'), 0, 'released');
+ok($t->wait_for(sub { total() <= 1024 * $KIB }), 'the bound counts again');
+is_deeply([ map { held('s1', $_) } @random[0, 2 .. 4] ], [ 1, 0, 1, 1 ],
+          'and the oldest is dropped');
+
+
 # --- no room in the queue -------------------------------------------------------------
 
 my $path = '/v1/sandboxes/s1/proxy/44772/files/download?path=/x';
@@ -151,6 +176,16 @@ sub metric {
     my ($n) = $text =~ /^sandbox_gateway_(?:helper_)?$name (\d+)$/m;
 
     return $n;
+}
+
+
+sub hold {
+    my ($what) = @_;
+
+    system("$SandboxProcess::BUILD/sandbox-history --history $t->{history}{dir}"
+           . " $what s1 >/dev/null");
+
+    return $? >> 8;
 }
 
 
