@@ -5,6 +5,7 @@
  */
 
 
+#include "cookie.h"
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_port.h"
 #include "ngx_http_sandbox_session.h"
@@ -213,7 +214,7 @@ ngx_http_sandbox_session_name(ngx_http_request_t *r, u_char *name)
         return NGX_DECLINED;
     }
 
-    (void) ngx_sprintf(name, "%s" NGX_HTTP_SANDBOX_SESSION_COOKIE "_%ud%Z",
+    (void) ngx_sprintf(name, "%s" SB_COOKIE_SESSION "_%ud%Z",
                        own.tls ? "__Host-" : "", (unsigned) own.port);
 
     return NGX_OK;

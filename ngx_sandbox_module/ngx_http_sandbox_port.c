@@ -11,6 +11,7 @@
  */
 
 
+#include "cookie.h"
 #include "ngx_http_sandbox_headers.h"
 #include "ngx_http_sandbox_metrics.h"
 #include "ngx_http_sandbox_port.h"
@@ -47,8 +48,7 @@ static ngx_str_t *ngx_http_sandbox_port_header(ngx_http_request_t *r,
 static const char *
 ngx_http_sandbox_port_cookie_name(ngx_http_sandbox_main_conf_t *mcf)
 {
-    return mcf->port_listen->tls ? "__Host-" NGX_HTTP_SANDBOX_PORT_COOKIE
-                                 : NGX_HTTP_SANDBOX_PORT_COOKIE;
+    return mcf->port_listen->tls ? "__Host-" SB_COOKIE_PORT : SB_COOKIE_PORT;
 }
 
 

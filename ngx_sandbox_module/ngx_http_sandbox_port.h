@@ -25,8 +25,6 @@
 /* "sbe_" CLAIMS "." MAC */
 #define NGX_HTTP_SANDBOX_PORT_COOKIE_MAX  1024
 
-#define NGX_HTTP_SANDBOX_PORT_COOKIE      "sandbox_port"
-#define NGX_HTTP_SANDBOX_SESSION_COOKIE   "sandbox_session"
 /* so many of one name are looked at */
 #define NGX_HTTP_SANDBOX_COOKIES          8
 
@@ -101,13 +99,8 @@ ngx_int_t ngx_http_sandbox_port_api(ngx_http_request_t *r,
 /* The value of the n-th (from 0) cookie of a name; NGX_DECLINED: no more. */
 ngx_int_t ngx_http_sandbox_cookie_find(ngx_http_request_t *r, const char *name,
     ngx_uint_t n, ngx_str_t *value);
-/* Is a cookie of that name the gateway's own? */
-ngx_uint_t ngx_http_sandbox_cookie_ours(ngx_str_t *name);
 /* Takes the gateway's own cookies out of the request. */
 ngx_int_t ngx_http_sandbox_cookie_strip(ngx_http_request_t *r);
-/* Would a Set-Cookie from a sandbox set one of ours, or reach beyond the host
- * that it came from? */
-ngx_uint_t ngx_http_sandbox_cookie_foreign(ngx_str_t *set_cookie);
 
 
 #endif /* _NGX_HTTP_SANDBOX_PORT_H_INCLUDED_ */

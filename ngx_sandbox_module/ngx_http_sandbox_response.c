@@ -5,6 +5,7 @@
  */
 
 
+#include "cookie.h"
 #include "ngx_http_sandbox_known.h"
 #include "ngx_http_sandbox_port.h"
 
@@ -256,7 +257,7 @@ ngx_http_sandbox_shield(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
                 && ngx_strncasecmp(h[i].key.data, s->name.data, s->name.len)
                    == 0
                 && (!s->cookie
-                    || ngx_http_sandbox_cookie_foreign(&h[i].value)))
+                    || sb_cookie_foreign(ngx_http_sandbox_str(&h[i].value))))
             {
                 h[i].hash = 0;
                 break;
