@@ -205,10 +205,10 @@ $writer = begin(DELETE => '/directories?path=%2Fhold%2Fy');
 $t->wait_for(sub { state_of() =~ /delete:waiting/ });
 $t->reload;
 sleep 0.3;
-like(state_of(), qr/delete:waiting/, 'a reload: it still waits');
+like(state_of(), qr/delete:waiting/, 'C155: a reload: it still waits');
 $reader->reset;
 $r = $writer->response;
-is($r->status, 200, 'and is served by the worker that leaves');
+is($r->status, 200, 'C155: and is served by the worker that leaves');
 
 ok($t->wait_for(sub { state_of() !~ /file/ }), 'nothing stays behind');
 

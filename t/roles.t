@@ -117,6 +117,14 @@ for my $q ('8080', '44772?expires=1893456000', '44772?%65xpires=1893456000') {
     is($r->code, 'GATEWAY_FORBIDDEN', "a viewer gets no endpoint $q");
 }
 
+# nor may he put another out of a terminal
+
+my $ws = $t->websocket('/v1/sandboxes/s1/proxy/44772/pty/p/ws?takeover=1', token => 'viewer');
+is($ws->response->code, 'GATEWAY_FORBIDDEN', 'C050: a viewer takes no terminal over');
+is($t->record($ws->response)->{wire}{error_code}, 'GATEWAY_FORBIDDEN', 'C050: on record');
+is(scalar(grep { $_->{target} =~ /takeover/ } $t->up->requests), 0,
+   'C050: upstream was not touched');
+
 my $r = $t->post('/v1/sandboxes/s1/pause', token => 'viewer');
 is($r->code, 'GATEWAY_FORBIDDEN', 'a refusal ...');
 my $e = $t->record($r);

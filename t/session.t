@@ -159,10 +159,15 @@ for my $case ([ POST => "$execd/directories" ], [ DELETE => '/v1/sandboxes/s1' ]
     is(ask(@$case, $cookie)->status, 403, "without Origin: $case->[0] $case->[1]");
 }
 
-for my $o ('http://evil.example', undef) {
-    is($t->websocket("$execd/pty/p/ws", token => undef,
-        headers => [ "Cookie: $name=$cookie", $o ? "Origin: $o" : () ])->status,
-       403, 'C052: no terminal for ' . ($o // 'one without Origin'));
+for my $case (map { my $q = $_; map { [ $_, $q ] } 'http://evil.example', undef }
+              '', '?takeover=1')
+{
+    my ($o, $query) = @$case;
+    my $ws = $t->websocket("$execd/pty/p/ws$query", token => undef,
+        headers => [ "Cookie: $name=$cookie", $o ? "Origin: $o" : () ]);
+    is($ws->status, 403, 'C052: no terminal for ' . ($o // 'one without Origin'));
+    is($t->record($ws->response)->{wire}{error_code}, 'GATEWAY_FORBIDDEN',
+       'C050: it is on record, and nobody is put out') if $query;
 }
 
 is(ask(GET => "$API/overview", $cookie, "Origin: $origin", "Origin: $origin")

@@ -12,13 +12,14 @@ use lib "$FindBin::Bin/lib";
 
 use ArchiveMaker qw(zip);
 use FakeUpstream;
+use SandboxLive qw(completed);
 use SandboxTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $FULL = ($ENV{T_SCALE} // 1) >= 10;
 my $execd = '/v1/sandboxes/s1/proxy/44772';
-my $slow = 2;
+my $slow = $FULL ? 30 : 2;
 
 
 # --- C153: worker_shutdown_timeout ----------------------------------------------------
@@ -60,6 +61,25 @@ is($e->{status}, 'unknown', 'C153: so is the command that ran');
 is($t->history->output($e->{event_id}, 'stdout', 's1'), "so far\n",
    'C153: with what it wrote');
 
+# the same when nginx as a whole is told to leave
+{
+    my $t = SandboxTest->new(main => "worker_shutdown_timeout ${slow}s;")->start;
+    $t->sandbox('s1', learn => 1);
+    my @ws = map { $t->websocket("$execd/pty/p$_/ws") } 1 .. 3;
+    $_->recv for @ws;
+    my $reader = SandboxLive->open($t, '/live');
+    kill 'QUIT', $t->{nginx_pid};
+    ok($reader->wait_for(sub { $_[0]->ended }), 'C153: nginx quits: live streams end at once');
+    $ws[0]->send(2, "\x00still here\n");
+    is($ws[0]->recv->{payload}, "\x01still here\n", 'C153: terminals do not');
+    is(join(' ', map { my $f = $_->recv($slow + 3);
+                       $f ? "$f->{op}:" . unpack('n', $f->{payload}) : 'none' } @ws),
+       join(' ', ('8:1012') x 3), 'C153: until the time-out');
+    is(join(' ', map { $t->record($_->response)->{wire}{reason} } @ws),
+       join(' ', ('worker_shutdown') x 3), 'C153: and on record');
+    $t->stop;
+}
+
 # C154: one generation of workers after another, each with its terminals, none stays
 
 my ($reloads, $terminals, $pause) = $FULL ? (15, 100, 20) : (4, 1, 0);
@@ -73,7 +93,7 @@ my ($most, $times) = (0, $reloads * $terminals);
         $most = memory($t) if memory($t) > $most;
     }
 
-    $_->recv_until(sub { $_[0]{op} == 8 }) for $pause ? @these : ();
+    $_->recv_until(sub { $_[0]{op} == 8 }, $slow) for $pause ? @these : ();
     @these;
 } 1 .. $reloads;
 ok($t->wait_for(sub { workers($t) == 1 }, $slow + 4),
@@ -116,6 +136,14 @@ $t->sandbox('s1', learn => 1);
 $t->record(command());
 
 my ($still, $dies) = $t->worker_pids;
+my %to;
+ok($t->wait_for(sub {
+       %to = $t->to_each_worker;
+       !grep { $_->request(GET => '/console/api/v1/overview',
+                           headers => [ $t->credential ])->status != 200 } values %to }),
+   'C156: both have the helper');
+my @readers = map { SandboxLive->open($t, '/live', conn => $to{$_}, once => 1,
+                                      query => 'type=command.*') } $still, $dies;
 kill 'STOP', $still;
 my %answers = map { $_ => command(timeout => 0.5) } 1 .. 12;
 kill 'KILL', $dies;
@@ -123,12 +151,18 @@ ok($t->wait_for(sub { grep { $_ != $still && $_ != $dies } $t->worker_pids }),
    'C156: another worker');
 my $served = grep { (eval { command(timeout => 0.5)->status } // 0) == 200 } 1 .. 12;
 cmp_ok($served, '>', 0, 'C128: it serves while one stands still');
-# longer than the helper waits for one that died
-sleep 2.5;
+# longer than the helper waits for one that died; what happens meanwhile waits for it
+for (my $until = time + ($FULL ? 125 : 2.5); time < $until; sleep 0.02) {
+    eval { command(timeout => 0.5) };
+}
 kill 'CONT', $still;
 ok($t->wait_for(sub {
     6 == grep { (eval { command(timeout => 1)->status } // 0) == 200 } 1 .. 6 }),
    'C156: it goes on as if nothing had been');
+my $last = 'echo ' . SandboxTest::random_text(12);
+$t->post("$execd/command", body => qq({"command":"$last"}));
+ok($readers[0]->until(completed($last), 30), 'C156: and tells its readers all of it');
+ok($readers[1]->wait_for(sub { $_[0]->ended }), 'C156: those of the dead one have to come again');
 ended($t, 'C156');
 $t->stop;
 

@@ -16,6 +16,7 @@ use SandboxTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+my $FULL = ($ENV{T_SCALE} // 1) >= 10;
 my $t = SandboxTest->new->start;
 my $up = $t->up;
 $t->sandbox('s1');
@@ -276,12 +277,16 @@ is($r->status, 200, 'identity is no encoding');
 
 # --- interrupted ------------------------------------------------------------------------------
 
-# C016: upstream answers before the upload ends
-{
+# C016: upstream answers before the upload ends, and the key of its path is free again
+my $locking = SandboxTest->new(location => 'sandbox_locks on;')->start;
+
+for my $t ($t, $locking) {
+    my $up = $t->up;
+    $t->sandbox('s1');
     $up->script("POST $target", [ 'early' ], [ read_some => 65_536 ],
         FakeUpstream::answer(400, { code => 'INVALID_FILE', message => 'm' },
                              'Connection: close'), [ pause => 0.2 ], [ 'close' ]);
-    my $body = body(meta('/w/early'), file('x' x (20 << 20)));
+    my $body = body(meta('/w/early'), file('x' x ($FULL ? 50 << 20 : 20 << 20)));
     my $c = $t->connect;
     $c->write($c->build(POST => $target, headers => [ $t->credential, $type ],
                         body => $body));
@@ -291,9 +296,17 @@ is($r->status, 200, 'identity is no encoding');
     my $e = $t->record($r);
     is($e->{status}, 'failed', 'recorded as failed');
     is($e->{wire}{upstream_status}, 400, 'by upstream');
-    cmp_ok($e->{wire}{bytes_in}, '<=', length $body, 'with the bytes so far');
+    # with locks it has been read whole, for its paths, before it goes on
+    cmp_ok($e->{wire}{bytes_in}, '<', length($body) + ($t == $locking), 'with the bytes so far');
+    cmp_ok($e->{wire}{bytes_in}, '>=', 65_536, 'all of them');
     $up->clear;
+
+    $r = $t->post($target, headers => [ $type ], body => body(meta('/w/early'), file($a)),
+                  timeout => 5);
+    is($r->status, 200, 'and the next may write there');
 }
+
+$locking->stop;
 
 # C072: the client stops half-way
 {

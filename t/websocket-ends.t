@@ -20,6 +20,9 @@ use Time::HiRes qw(sleep time);
 
 my $SCALE = $ENV{T_SCALE} // 1;
 
+my $proxied = 'proxy_http_version 1.1; proxy_set_header Host $sandbox_upstream_host;'
+    . ' proxy_set_header Connection $sandbox_connection;'
+    . ' proxy_set_header Upgrade $http_upgrade;';
 my ($tls, $h2, $up_tls) = map { SandboxProcess::free_port() } 1 .. 3;
 my $t = SandboxTest->new(
     http   => \&tls_upstream,
@@ -29,11 +32,14 @@ my $t = SandboxTest->new(
             sandbox on;
             sandbox_upstream https://127.0.0.1:$up_tls;
             proxy_pass https://127.0.0.1:$up_tls\$sandbox_upstream_uri;
-            proxy_http_version 1.1;
-            proxy_set_header Host \$sandbox_upstream_host;
-            proxy_set_header Connection \$sandbox_connection;
-            proxy_set_header Upgrade \$http_upgrade;
+            $proxied
             proxy_buffering off;
+        }
+        location /v1/sandboxes/quiet/ {
+            sandbox on;
+            proxy_pass http://opensandbox\$sandbox_upstream_uri;
+            $proxied
+            proxy_read_timeout 1s;
         }
 END_LOCATION
 
@@ -41,7 +47,7 @@ my $certificate = certificate($t->dir . '/etc');
 $t->start;
 
 my $up = $t->up;
-$t->sandbox($_) for qw(s1 tls);
+$t->sandbox($_) for qw(s1 tls quiet);
 my $user = '/v1/sandboxes/s1/proxy/8080/ws';
 my $pty = '/v1/sandboxes/s1/proxy/44772/pty/p1/ws';
 
@@ -158,6 +164,28 @@ $ws->send(9, 'mine');
 is("$f[0]{op} $f[0]{payload}", '10 mine', 'C048: the pong of the other end, too');
 $ws->close;
 $t->record($ws->response);
+$up->clear;
+
+# nothing but pings for longer than nginx waits here; they keep it, while without them ...
+
+my $quiet = $pty =~ s/s1/quiet/r;
+my $pings = $SCALE >= 10 ? 60 : 5;
+$up->script("GET $quiet", [ 'ws_accept' ],
+            (map { ([ pause => 0.5 ], [ frame => 9, "n$_" ], [ ws_recv => 1 ]) } 1 .. $pings),
+            [ frame => 8, pack 'n', 1000 ]);
+$ws = $t->websocket($quiet);
+for (1 .. $pings) {
+    my $f = $ws->recv;
+    last if !$f || $f->{op} != 9;
+    $ws->send(10, $f->{payload});
+}
+is(unpack('n', $ws->recv->{payload}), 1000, 'C048: pings keep a terminal that is silent');
+is($t->record($ws->response)->{status}, 'succeeded', 'C048: until it ends by itself');
+$ws->close;
+$up->script("GET $quiet", [ 'ws_accept' ], [ 'hang' ]);
+$ws = $t->websocket($quiet);
+is($t->record($ws->response)->{wire}{reason}, 'upstream_timeout', '... it is cut');
+$ws->close;
 $up->clear;
 
 

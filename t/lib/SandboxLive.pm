@@ -51,7 +51,7 @@ sub patient {
 sub try {
     my ($class, $t, $path, %o) = @_;
 
-    my $c = $t->connect;
+    my $c = $o{conn} // $t->connect;
     my @headers = $t->credential(%o);
     push @headers, "Last-Event-ID: $o{last}" if defined $o{last};
     push @headers, @{ $o{headers} // [] };
