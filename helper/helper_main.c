@@ -208,7 +208,7 @@ helper_open(helper_t *h, char *why, size_t size)
         return true;
     }
 
-    h->store = store_new(h->dirs.history_base, STORE_HANDLES, h->dirs.plain);
+    h->store = store_new(h->dirs.history_base, store_handles(), h->dirs.plain);
 
     h->index = index_new(h->dirs.index_base, h->dirs.history_base,
                          h->dirs.plain);

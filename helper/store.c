@@ -225,17 +225,9 @@ store_link(store_t *s, store_db_t *db)
 void
 store_drop(store_t *s, store_db_t *db)
 {
-    unsigned  i;
-
-    for (i = 0; i < db->nstmts; i++) {
-        (void) sqlite3_finalize(db->stmts[i]);
-    }
-
-    for (i = 0; i < BULK_TABLES; i++) {
-        (void) sqlite3_finalize(db->bulk_stmts[i]);
-    }
-
+    store_free_stmts(db);
     chain_free(&db->chain);
+    s->awake -= !db->rests;
 
     if (db->dirty && store_untidy_add(s, db->dir)) {
         /* a checkpoint would wait for the disk, twice: many at once later
@@ -439,6 +431,8 @@ store_open(store_t *s, const char *dir, const char *path, int *rc)
     db->bulk = s->bulk;
     db->store = s;
     store_link(s, db);
+    s->awake++;
+    store_rest(s);
     stats_set(STATS_HANDLES, s->open.count);
 
     *rc = store_modes(path) ? SQLITE_OK : SQLITE_NOTADB;
@@ -574,6 +568,7 @@ store_get(store_t *s, const char *dir, bool create, int *rc)
         {
             store_unlink(s, db);
             store_link(s, db);
+            store_wake(s, db);
             *rc = SQLITE_OK;
             return db;
         }

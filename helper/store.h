@@ -15,7 +15,8 @@
 #include <sys/types.h>
 
 #define STORE_FILE     "history.sqlite3"
-#define STORE_HANDLES  128
+#define STORE_HANDLES  512         /* open, ... */
+#define STORE_AWAKE    128         /* ... and of them with statements and pages */
 #define STORE_DIR_LEN  130      /* of a directory name, with NUL */
 #define STORE_FOLDS    16
 
@@ -79,6 +80,7 @@ struct store_db_s {
     bool            dirty;          /* commits since store_tidy() */
     bool            copied;         /* within store_tidy() */
     bool            in_tx;
+    bool            rests;          /* has no statements, see store_rest.c */
     bool            unread;         /* what is known of it could not be read:
                                        to be opened anew */
     unsigned        pins;
@@ -95,6 +97,8 @@ struct store_db_s {
 /* `base` is HISTORY_PATH, or a path below /proc/self/fd.  `plain` tells that
  * symbolic links in it must not be resolved by SQLite. */
 store_t *store_new(const char *base, unsigned handles, bool plain);
+/* STORE_HANDLES, or as many as the limit of descriptors has room for. */
+unsigned store_handles(void);
 void store_free(store_t *s);
 const char *store_base(const store_t *s);
 

@@ -12,6 +12,7 @@ struct store_s {
     char        *base;
     const char  *vfs;
     unsigned     handles;
+    unsigned     awake;             /* of the open files, see store_rest.c */
     int          wal_most;          /* pages of a log, then nothing is written */
     bool         gateway_lost;      /* that of _gateway was set aside */
     table_t      open;
@@ -28,6 +29,13 @@ struct store_s {
 /* Makes a file with all tables and no rows.  Returns an SQLite code. */
 int store_make(store_t *s, const char *path);
 void store_make_free(store_t *s);
+
+/* Ends all statements of a file; they are prepared again when they are needed. */
+void store_free_stmts(store_db_t *db);
+/* Puts to rest what is awake beyond STORE_AWAKE. */
+void store_rest(store_t *s);
+/* A file is used. */
+void store_wake(store_t *s, store_db_t *db);
 
 /* Remembers a directory; false when there is no room. */
 bool store_untidy_add(store_t *s, const char *dir);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "stats.h"
 #include "store_place.h"
 
 
@@ -559,6 +560,47 @@ test_many_sandboxes(void **state)
 }
 
 
+/* More files than have statements stay open all the same. */
+static void
+test_files_at_rest(void **state)
+{
+    int          rc;
+    char         id[16];
+    unsigned     i;
+    store_db_t  *db;
+
+    (void) state;
+
+    stop();
+    start(STORE_AWAKE * 2);
+
+    for (i = 0; i < STORE_AWAKE + 20; i++) {
+        (void) snprintf(id, sizeof(id), "m%u", i);
+        seen(id);
+        whole(i + 1, "file.stat", id, "succeeded", 200);
+        go();
+    }
+
+    assert_int_equal(stats_get(STATS_HANDLES), STORE_AWAKE + 20 + 1);
+
+    db = store_get(p.store, "m0", false, &rc);
+    assert_non_null(db);
+    assert_null(sqlite3_next_stmt(db->db, NULL));
+    db = store_get(p.store, "m140", false, &rc);
+    assert_non_null(db);
+    assert_non_null(sqlite3_next_stmt(db->db, NULL));
+
+    for (i = 0; i < STORE_AWAKE + 20; i++) {
+        (void) snprintf(id, sizeof(id), "m%u", i);
+        whole(2000 + i, "file.stat", id, "succeeded", 200);
+        go();
+        is(id, "select count(*) from history_events", "2");
+    }
+
+    assert_int_equal(stats_get(STATS_HANDLES), STORE_AWAKE + 20 + 1);
+}
+
+
 /* What does not fit into its file is one gap, however often it is replayed. */
 static void
 test_not_recordable_again(void **state)
@@ -604,7 +646,8 @@ main(int argc, char **argv)
         store_case(test_broken_file),
         store_case(test_broken_gateway),
         store_case(test_c105_removed_file),
-        store_case(test_many_sandboxes)
+        store_case(test_many_sandboxes),
+        store_case(test_files_at_rest)
     };
 
     return store_run(argc, argv, tests);
