@@ -178,7 +178,11 @@ sub report {
              . " from an answer to the next one's p50 %.2f ms, p99 %.2f ms, at most %.1f ms;"
              . " out of turn by %.2f places on average, %d of %d at most\n",
              $n, @{$r}{ qw(helper workers p50 p99 most mean off each) };
-        $row->({ case => 'locks', round => $n, waiters => $self->{waiters},
+        # a row of any case has these; there is no plain nginx to compare this with
+        $row->({ (map { $_ => undef } qw(mode sync ratio ratio_min ratio_max worker_cpu_ratio
+                                         helper_cpu_us p99_ratio p50_later_ms)),
+                 connections => $self->{waiters}, rounds => 1,
+                 case => 'locks', round => $n, waiters => $self->{waiters},
                       keys => $self->{keys}, helper_kib => $r->{helper},
                       worker_kib => $r->{workers}, p50_ms => $r->{p50}, p99_ms => $r->{p99},
                       out_of_turn => $r->{mean}, out_of_turn_max => $r->{off} });

@@ -155,7 +155,7 @@ is_deeply(\@names, [], 'functions and types of the module too');
 # --- sizes ---------------------------------------------------------------------------------
 
 my %lines = map { $_ => scalar(() = $text{$_} =~ /\n/g) }
-            grep { m{\.(?:[ch]|pm|t|pl|ts|js|css|mjs|py)$|^Makefile$|/run$} }
+            grep { m{\.(?:[ch]|pm|t|pl|tsx?|js|css|mjs|py)$|^Makefile$|/run$} }
             @files;
 
 is_deeply([ grep { $lines{$_} > 1200 } sort keys %lines ], [],
