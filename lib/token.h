@@ -87,6 +87,8 @@ sb_rc_t sb_token_ask(sb_token_t *token, sb_str_t body, uint64_t now_us,
 /* Appends the members of a token as the console API shows it, without braces
  * around them. */
 sb_rc_t sb_token_members(sb_buf_t *out, const sb_token_t *token);
+/* Appends the member "sandboxes" alone: ids with "*", none when it is for all. */
+sb_rc_t sb_token_sandboxes(sb_buf_t *out, const sb_token_t *token);
 
 /* The row of a presented token, or NULL (unknown, wrong, expired).  Constant
  * time in the secret part.  The row lives as long as t. */

@@ -269,14 +269,31 @@ sb_token_actor(sb_buf_t *out, const sb_token_t *token)
 }
 
 
+sb_rc_t
+sb_token_sandboxes(sb_buf_t *out, const sb_token_t *token)
+{
+    size_t       n;
+    sb_rc_t      rc;
+    const char  *p;
+
+    rc = sb_buf_add_str(out, sb_lit("\"sandboxes\":["));
+
+    for (p = token->sandboxes; rc == SB_OK && *p; p += n + (p[n] == ',')) {
+        n = strcspn(p, ",");
+        rc = sb_buf_printf(out, "%s\"%.*s\"", p == token->sandboxes ? "" : ",",
+                           (int) n, p);
+    }
+
+    return rc == SB_OK ? sb_buf_add_c(out, ']') : rc;
+}
+
+
 /* In the order of canonical JSON. */
 sb_rc_t
 sb_token_members(sb_buf_t *out, const sb_token_t *token)
 {
-    char         created[SB_TIME_LEN + 1], expires[SB_TIME_LEN + 1];
-    size_t       n;
-    sb_rc_t      rc;
-    const char  *p;
+    char     created[SB_TIME_LEN + 1], expires[SB_TIME_LEN + 1];
+    sb_rc_t  rc;
 
     created[0] = '\0';
     expires[0] = '\0';
@@ -304,18 +321,16 @@ sb_token_members(sb_buf_t *out, const sb_token_t *token)
     }
 
     if (rc == SB_OK) {
-        rc = sb_buf_printf(out, ",\"id\":\"%s\",\"role\":\"%s\",\"sandboxes\":[",
+        rc = sb_buf_printf(out, ",\"id\":\"%s\",\"role\":\"%s\",",
                            token->id, sb_role_name(token->role));
     }
 
-    for (p = token->sandboxes; rc == SB_OK && *p; p += n + (p[n] == ',')) {
-        n = strcspn(p, ",");
-        rc = sb_buf_printf(out, "%s\"%.*s\"", p == token->sandboxes ? "" : ",",
-                           (int) n, p);
+    if (rc == SB_OK) {
+        rc = sb_token_sandboxes(out, token);
     }
 
     return rc == SB_OK
-           ? sb_buf_printf(out, "],\"states_actors\":%s",
+           ? sb_buf_printf(out, ",\"states_actors\":%s",
                            token->states_actors ? "true" : "false")
            : rc;
 }

@@ -298,12 +298,20 @@ ngx_http_sandbox_session_tell(ngx_http_request_t *r, const sb_token_t *token,
 
     if (rc == SB_OK && token->expires_us) {
         sb_time_text(time, token->expires_us);
-        rc = sb_buf_printf(&b, "},\"role\":\"%s\",\"expires_at\":\"%s\"}",
+        rc = sb_buf_printf(&b, "},\"role\":\"%s\",\"expires_at\":\"%s\",",
                            roles[token->role], time);
 
     } else if (rc == SB_OK) {
-        rc = sb_buf_printf(&b, "},\"role\":\"%s\",\"expires_at\":null}",
+        rc = sb_buf_printf(&b, "},\"role\":\"%s\",\"expires_at\":null,",
                            roles[token->role]);
+    }
+
+    if (rc == SB_OK) {
+        rc = sb_token_sandboxes(&b, token);
+    }
+
+    if (rc == SB_OK) {
+        rc = sb_buf_add_c(&b, '}');
     }
 
     body.len = b.len;

@@ -187,6 +187,7 @@ for my $case ([ GET => '/v1/sandboxes/s1', 1 ],
               [ GET => "$API/operations", 0 ],
               [ GET => "$API/export?sandbox=s2", 0 ],
               [ POST => "$API/sandboxes/s2/ports/8080", 0 ],
+              [ GET => "$API/session", 1 ],
               [ GET => "$API/health", 1 ])
 {
     my ($method, $target, $may) = @$case;
@@ -196,6 +197,11 @@ for my $case ([ GET => '/v1/sandboxes/s1', 1 ],
     ok($refused != $may, ($may ? 'may: ' : 'may not: ') . "$method $target")
         or diag($r->status, ' ', $r->content);
 }
+
+is_deeply($t->request('GET', "$API/session", token => 'limited')->json->{sandboxes},
+          [ 's1', 'build-*' ], 'and it is told for which');
+is_deeply($t->request('GET', "$API/session", token => 'viewer')->json->{sandboxes},
+          [], 'one for all is told of none');
 
 # A trusted peer says who acts; the three headers go up from it and from nobody
 # else.

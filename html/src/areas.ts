@@ -11,16 +11,18 @@ export interface Area {
   icon: LucideIcon;
   /** Shown to those who have this role. */
   role?: Role;
+  /** It shows things of all sandboxes: not for those who may see certain ones only. */
+  all?: true;
 }
 
 /** The main navigation. */
 export const AREAS: readonly Area[] = [
   { to: '/', label: 'nav.overview', icon: LayoutDashboard },
-  { to: '/sandboxes', label: 'nav.sandboxes', icon: Box },
-  { to: '/history', label: 'nav.history', icon: History },
-  { to: '/runs', label: 'nav.runs', icon: Workflow },
-  { to: '/policy', label: 'nav.policy', icon: ShieldCheck, role: 'admin' },
-  { to: '/tokens', label: 'nav.tokens', icon: KeyRound, role: 'admin' },
+  { to: '/sandboxes', label: 'nav.sandboxes', icon: Box, all: true },
+  { to: '/history', label: 'nav.history', icon: History, all: true },
+  { to: '/runs', label: 'nav.runs', icon: Workflow, all: true },
+  { to: '/policy', label: 'nav.policy', icon: ShieldCheck, role: 'admin', all: true },
+  { to: '/tokens', label: 'nav.tokens', icon: KeyRound, role: 'admin', all: true },
 ];
 
 /** Tabs of a sandbox: addresses below sandboxes/{id}/. */

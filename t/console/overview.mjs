@@ -69,6 +69,31 @@ await run({
     await page.context().close();
   },
 
+  'what cannot be told of the recorder': async (browser) => {
+    const page = await open(browser);
+    const chip = (name) => page.getByRole('banner').getByRole('link', { name, exact: true });
+    const banner = page.getByRole('alert').filter({ hasText: 'The recorder is not available' });
+    let answer = { status: 503, json: { code: 'GATEWAY_OVERLOADED', message: 'Too many questions.', details: {} } };
+
+    // the page itself shows what it can: the chip is what this is about
+    await page.route('**/api/v1/overview', (route) => route.fulfill(answer));
+    await page.goto(`${url}history`);
+    await chip('cannot tell').waitFor();
+    is(await banner.count(), 0, 'a gateway with too many questions has a recorder that is as well as it was');
+
+    answer = { status: 503, json: { code: 'GATEWAY_RECORDER_UNAVAILABLE', message: 'Away.', details: {} } };
+    await page.reload();
+    await chip('not recording').waitFor();
+    ok(await banner.count() === 1, 'one that is away is called so');
+
+    await page.unroute('**/api/v1/overview');
+    await page.route('**/api/v1/overview', (route) => route.abort());
+    await page.reload();
+    await chip('no connection').waitFor();
+    ok(await banner.count() === 0 && await page.getByText(/gateway cannot be reached/).count() > 0, 'a line that is cut is called a line that is cut');
+    await page.context().close();
+  },
+
   'what comes late': async (browser) => {
     const page = await open(browser);
     const bars = card(page, 'Operations over time');

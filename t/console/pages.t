@@ -40,6 +40,8 @@ $c->fact(sandbox => $id, other => $other, gone => $gone, gateway => $c->gateway-
 my %tokens = (admin => $c->gateway->token);
 $tokens{$_} = $c->ask(POST => '/console/api/v1/tokens', json => { role => $_, actor => { id => "a-$_" } })->json->{token}
     for qw(viewer operator);
+$tokens{limited} = $c->ask(POST => '/console/api/v1/tokens', json => {
+    role => 'operator', actor => { id => 'a-operator' }, sandboxes => [ $other, "$other-*" ] })->json->{token};
 $c->fact(tokens => \%tokens);
 
 $c->look('pages');

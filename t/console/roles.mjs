@@ -94,4 +94,41 @@ await run({
     ok(await api('GET', 'tokens')('admin') === 200, 'an admin sees tokens');
   },
   ...Object.fromEntries(ROLES.map((role) => [role, part(role)])),
+
+  'a token for certain sandboxes': async (browser) => {
+    const page = await open(browser, { as: facts.tokens.limited });
+
+    await page.goto(url);
+    await page.getByRole('heading', { name: 'Your sandboxes' }).waitFor();
+    is(await page.getByText(/not recording|cannot tell|role does not allow|recorder is not available/i).count(), 0,
+      'nothing is called dead, and no role too low');
+    is(await page.getByRole('navigation', { name: 'Main navigation' }).getByRole('link').allInnerTexts(), ['Overview'],
+      'what shows all sandboxes is not offered');
+    await page.getByRole('textbox', { name: 'Id of a sandbox' }).fill(facts.sandbox);
+    await sees(page.getByText('Your token is not for this one.'), 'another sandbox is not opened');
+    await page.getByRole('textbox', { name: 'Id of a sandbox' }).fill('');
+    await shot(page, 'limited');
+
+    await page.getByRole('main').getByRole('link', { name: facts.other }).click();
+    await page.getByRole('heading', { name: 'report-builder' }).waitFor();
+    await sees(page.getByRole('option').first(), 'its history is there');
+    await sees(page.getByText('Running', { exact: true }).first(), 'and what it does');
+    await sees(page.getByRole('button', { name: 'Pause' }), 'and what can be done with it');
+
+    for (const [tab, shows] of [['Files', page.getByRole('button', { name: 'New file' })], ['Commands', page.getByRole('textbox', { name: 'Command', exact: true })],
+      ['Terminal', page.getByRole('button', { name: 'New terminal' }).first()], ['Locks', page.getByText('/workspace/held').first()],
+      ['Overview', page.getByText('node:22-slim').nth(1)]]) {
+      await page.getByRole('navigation', { name: 'Pages of this sandbox' }).getByRole('link', { name: tab }).click();
+      await sees(shows, `${tab} is there`);
+    }
+
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search or jump' }).fill(facts.other);
+    await sees(page.getByRole('option', { name: `Open sandbox ${facts.other}` }), 'and from anywhere one gets to it by its id');
+    is(page.seen.errors, [], 'nothing that is refused is asked for');
+
+    await page.goto(`${url}history`);
+    await sees(page.getByText(/Your token is for certain sandboxes only/), 'an address of all sandboxes says why it shows none');
+    await page.context().close();
+  },
 });

@@ -14,6 +14,11 @@ export class ApiError extends Error {
     this.name = 'ApiError';
   }
 
+  /** Is it refused because the token is for certain sandboxes only, not for its role? */
+  get limited(): boolean {
+    return this.code === 'GATEWAY_FORBIDDEN' && /certain sandboxes/.test(this.message);
+  }
+
   /** Would the same request have a chance a moment later? */
   get passing(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 502;

@@ -3,6 +3,7 @@
 import { useCallback, useMemo } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { api } from './request';
+import { useSession } from './session';
 import type { SandboxPage } from './types';
 
 // what is beyond is called by its id
@@ -10,7 +11,9 @@ const MOST = 500;
 
 /** What a sandbox is called; its id where nobody knows better. */
 export function useSandboxNames(): (id: string) => string {
+  const { limited } = useSession();
   const { data } = useQuery({
+    enabled: !limited,
     queryKey: ['sandbox-names'],
     queryFn: ({ signal }) => api<SandboxPage>('sandboxes', { params: { limit: MOST }, signal }),
     staleTime: 30_000,

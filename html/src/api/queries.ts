@@ -4,9 +4,9 @@ import {
   infiniteQueryOptions, keepPreviousData, queryOptions,
 } from '@tanstack/react-query';
 import { ApiError } from './errors';
-import { api, path, type Params } from './request';
+import { api, lifecycle, path, type Params } from './request';
 import type {
-  Health, OperationPage, OperationWhole, OutputPage, Overview, SandboxPage,
+  Health, OperationPage, OperationWhole, OutputPage, Overview, Sandbox, SandboxPage,
 } from './types';
 
 /** Filters of lists of records, as the console API names them. */
@@ -59,15 +59,40 @@ export const sandboxesQuery = (params: { state?: string; q?: string; limit?: num
     refetchInterval: 10_000,
   });
 
+interface Upstream {
+  id: string;
+  status: { state: string };
+  image?: { uri: string };
+  metadata?: Record<string, string>;
+  createdAt?: string;
+  expiresAt?: string;
+}
+
+/** What upstream says of it: who may see certain sandboxes only gets no list.  One that upstream does not know may have a history. */
+async function upstreamSandbox(id: string, signal: AbortSignal): Promise<Sandbox> {
+  const s = await lifecycle<Upstream>(path`sandboxes/${id}`, { signal })
+    .catch((e: unknown) => (e instanceof ApiError && e.status === 404 ? null : Promise.reject(e)));
+
+  return {
+    id, name: s?.metadata?.['agent_sandbox.name'] ?? s?.metadata?.sandbox_name ?? id, state: s?.status.state ?? 'Deleted',
+    image: s?.image?.uri ?? null, created_at: s?.createdAt ?? null, expires_at: s?.expiresAt ?? null, last_activity_at: null,
+    operations: null, failures: null, running: null, gaps: null, history_bytes: null, history: 'ok', upstream: s !== null,
+  };
+}
+
 /** One sandbox out of the list: the console API has no route of its own for it. */
 export const sandboxQuery = (id: string) => queryOptions({
   queryKey: ['sandbox', id],
-  queryFn: async ({ signal }) => {
+  queryFn: async ({ signal, client }) => {
+    if (client.getQueryData<{ sandboxes: readonly string[] } | null>(['session'])?.sandboxes.length) {
+      return upstreamSandbox(id, signal);
+    }
+
     const page = await api<SandboxPage>('sandboxes', { params: { q: id, limit: 50 }, signal });
     const found = page.items.find((s) => s.id === id);
 
     // a list that lacks something says nothing of what is not in it
-    if (!found && (!page.complete || page.upstream !== 'ok')) {
+    if (!found && (!page.complete || page.next !== null || page.upstream !== 'ok')) {
       throw new ApiError(503, 'GATEWAY_OVERLOADED', '');
     }
 

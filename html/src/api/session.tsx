@@ -17,12 +17,15 @@ export interface Session {
   role: Role | null;
   /** When it ends by itself. */
   expiresAt: string | null;
+  /** The sandboxes that it is for, by id, with `*`; none when it is for all. */
+  sandboxes: readonly string[];
 }
 
 interface SessionAnswer {
   actor: { type?: string; id?: string } | string | null;
   role?: string | null;
   expires_at?: string | null;
+  sandboxes?: string[];
 }
 
 function read(answer: SessionAnswer): Session | null {
@@ -34,6 +37,7 @@ function read(answer: SessionAnswer): Session | null {
     name: typeof answer.actor === 'string' ? answer.actor : answer.actor.id ?? null,
     role: ROLES.find((r) => r === answer.role) ?? null,
     expiresAt: answer.expires_at ?? null,
+    sandboxes: answer.sandboxes ?? [],
   };
 }
 
@@ -53,6 +57,8 @@ interface Value {
   signOut(): Promise<void>;
   /** May this session do what needs that role?  Unknown roles may: the gateway decides. */
   may(role: Role): boolean;
+  /** Is it for certain sandboxes only?  What is asked of all is refused then. */
+  limited: boolean;
 }
 
 const Context = createContext<Value | null>(null);
@@ -107,6 +113,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     ended,
     signIn: doSignIn,
     signOut: doSignOut,
+    limited: (session?.sandboxes.length ?? 0) > 0,
     may: (role) => !session?.role || ROLES.indexOf(session.role) >= ROLES.indexOf(role),
   }), [session, isPending, error, ended, doSignIn, doSignOut]);
 

@@ -8,6 +8,7 @@ import { Dialog } from 'radix-ui';
 import { useTranslation } from 'react-i18next';
 import { useNavigate } from 'react-router';
 import { sandboxesQuery } from '@/api/queries';
+import { useSession } from '@/api/session';
 import { AREAS } from '@/areas';
 import { cx } from '@/lib/cx';
 import { useGiveBack } from '@/ui/dialog';
@@ -20,11 +21,13 @@ const OPERATION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 function useEntries(typed: string): Entry[] {
   const { t } = useTranslation();
+  const { may, limited } = useSession();
   const q = useDeferredValue(typed.trim());
-  const { data } = useInfiniteQuery({ ...sandboxesQuery({ q, limit: 8 }), refetchInterval: false });
+  const { data } = useInfiniteQuery({ ...sandboxesQuery({ q, limit: 8 }), refetchInterval: false, enabled: !limited });
   const low = q.toLowerCase();
 
   const pages = AREAS
+    .filter((a) => (!a.role || may(a.role)) && !(a.all && limited))
     .map((a) => ({ key: a.to, to: a.to, icon: a.icon, label: t(a.label) }))
     .filter((e) => e.label.toLowerCase().includes(low));
 
@@ -32,6 +35,11 @@ function useEntries(typed: string): Entry[] {
     key: s.id, to: `/sandboxes/${encodeURIComponent(s.id)}/history`, icon: Box,
     label: <Recorded text={s.name} />, note: <StateBadge state={s.state} />,
   }));
+
+  // who may not ask for a list opens a sandbox by its id
+  if (limited) {
+    return q === '' ? pages : [...pages, { key: q, to: `/sandboxes/${encodeURIComponent(q)}/history`, icon: Box, label: t('palette.sandbox', { q }) }];
+  }
 
   if (q === '') {
     return [...pages, ...sandboxes];

@@ -6,16 +6,37 @@ import { useTranslation } from 'react-i18next';
 import { Link } from 'react-router';
 import { ApiError } from '@/api/errors';
 import { overviewQuery } from '@/api/queries';
+import type { Overview } from '@/api/types';
 import { useFormat } from '@/lib/format';
 import { cx } from '@/lib/cx';
 
 const item = 'inline-flex items-center gap-1.5 rounded-sm px-1 text-xs whitespace-nowrap hover:underline';
 
+type Status = 'ok' | 'degraded' | 'unavailable' | 'offline' | 'untold';
+
+/** How the recorder does: an answer that could not be had says nothing of it, unless it is the recorder that is away. */
+function useRecorder(): { status: Status | undefined; data: Overview | undefined } {
+  const { data, error } = useQuery(overviewQuery());
+
+  if (!(error instanceof ApiError)) {
+    return { status: error ? 'untold' : data?.recorder.status, data };
+  }
+
+  return {
+    status: error.status === 0 ? 'offline' : error.code === 'GATEWAY_RECORDER_UNAVAILABLE' ? 'unavailable'
+      : error.status === 401 || error.status === 403 ? undefined : 'untold',
+    data,
+  };
+}
+
+const COLOUR: Record<Status, string> = {
+  ok: 'text-good', degraded: 'text-warn', unavailable: 'text-bad', offline: 'text-dim', untold: 'text-dim',
+};
+
 export function RecorderStatus() {
   const { t } = useTranslation();
   const { count } = useFormat();
-  const { data, isError } = useQuery(overviewQuery());
-  const status = isError ? 'unavailable' : data?.recorder.status;
+  const { status, data } = useRecorder();
 
   if (!status) {
     return null;
@@ -23,7 +44,7 @@ export function RecorderStatus() {
 
   return (
     <div className="flex items-center gap-2">
-      <Link to="/" className={cx(item, status === 'ok' ? 'text-good' : status === 'degraded' ? 'text-warn' : 'text-bad')}>
+      <Link to="/" className={cx(item, COLOUR[status])}>
         <CircleDot size={14} aria-hidden />
         <span className="max-sm:sr-only">{t(`recorder.${status}`)}</span>
       </Link>
@@ -47,13 +68,8 @@ export function RecorderStatus() {
 /** Says at the top of every page that not all is recorded, or not yet readable. */
 export function RecorderBanner() {
   const { t } = useTranslation();
-  const { data, error } = useQuery(overviewQuery());
-  const lost = error instanceof ApiError && error.status !== 401;
-  const said = lost
-    ? error.status === 0 ? t('banner.offline') : t('banner.unavailable')
-    : data?.recorder.status === 'unavailable' ? t('banner.unavailable')
-    : data?.recorder.status === 'degraded' ? t('banner.degraded')
-    : null;
+  const { status, data } = useRecorder();
+  const said = status === 'offline' || status === 'unavailable' || status === 'degraded' ? t(`banner.${status}`) : null;
 
   const missing = data?.gaps.count ?? 0;
 

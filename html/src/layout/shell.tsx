@@ -45,11 +45,11 @@ function UserMenu({ onKeys }: { onKeys(): void }) {
 
 function Navigation({ className, children }: { className: string; children(area: (typeof AREAS)[number]): React.ReactNode }) {
   const { t } = useTranslation();
-  const { may } = useSession();
+  const { may, limited } = useSession();
 
   return (
     <nav aria-label={t('navigation')} className={className}>
-      {AREAS.filter((a) => !a.role || may(a.role)).map(children)}
+      {AREAS.filter((a) => (!a.role || may(a.role)) && !(a.all && limited)).map(children)}
     </nav>
   );
 }
@@ -61,6 +61,8 @@ export function Shell() {
   const [keys, setKeys] = useState(false);
   const main = useRef<HTMLElement>(null);
   const { state } = useNavigation();
+  // how the recorder does, and what is missing, is told of all sandboxes
+  const { limited } = useSession();
 
   useHotkeys({
     '?': () => setKeys(true),
@@ -87,13 +89,13 @@ export function Shell() {
           <kbd className="text-2xs max-md:hidden">{MOD}K</kbd>
         </Button>
         <div className="flex-1" />
-        <RecorderStatus />
+        {!limited && <RecorderStatus />}
         <LanguageMenu />
         <ThemeMenu />
         <UserMenu onKeys={() => setKeys(true)} />
       </header>
 
-      <RecorderBanner />
+      {!limited && <RecorderBanner />}
 
       <div className="flex min-h-0 flex-1 max-md:flex-col-reverse">
         <Navigation className="flex shrink-0 bg-raised max-md:border-t md:w-42 md:flex-col md:gap-0.5 md:border-r md:p-2">

@@ -41,7 +41,7 @@ export function errorText(t: TFunction, e: unknown): { text: string; detail: str
     .filter(Boolean).join(' · ');
 
   return {
-    text: refusal(t, e) ?? (code ? t(`errors.${code}`) : t('errors.status', { status: e.status })),
+    text: e.limited ? t('errors.limited') : refusal(t, e) ?? (code ? t(`errors.${code}`) : t('errors.status', { status: e.status })),
     detail: told(said),
   };
 }

@@ -4,6 +4,7 @@ import { Radar } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { Link } from 'react-router';
 import { overviewQuery } from '@/api/queries';
+import { useSession } from '@/api/session';
 import { choice, defineSearch } from '@/lib/search';
 import { useFormat } from '@/lib/format';
 import { useTitle } from '@/lib/title';
@@ -15,6 +16,7 @@ import { ErrorNote } from '@/ui/error-note';
 import { Select } from '@/ui/field';
 import { Activity } from './activity';
 import { OperationLines, RecorderCard } from './cards';
+import { OwnSandboxes } from './own';
 import { RecentSandboxes } from './recent';
 
 export const RANGES = ['1h', '6h', '24h', '7d', '30d'] as const;
@@ -22,7 +24,14 @@ export type Range = (typeof RANGES)[number];
 
 export const useOverviewSearch = defineSearch({ range: choice<Range>(['24h', '1h', '6h', '7d', '30d']) });
 
+/** What happened, and how all is: or the way to what one may see of it. */
 export function Component() {
+  const { limited } = useSession();
+
+  return limited ? <OwnSandboxes /> : <OverviewPage />;
+}
+
+function OverviewPage() {
   const { t } = useTranslation('overview');
   const { count } = useFormat();
   const [{ range }, setSearch] = useOverviewSearch();

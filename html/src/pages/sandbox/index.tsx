@@ -8,6 +8,7 @@ import { useTitle } from '@/lib/title';
 import { buttonClass } from '@/ui/button';
 import { CopyButton } from '@/ui/copy';
 import { Empty, Skeleton } from '@/ui/empty';
+import { ErrorNote } from '@/ui/error-note';
 import { Recorded } from '@/ui/plain-text';
 import { StateBadge } from '@/ui/status';
 import { LinkTabs } from '@/ui/tabs';
@@ -19,7 +20,7 @@ export function Component() {
   const { t } = useTranslation('sandboxes');
   const { t: common } = useTranslation();
   const id = useParams().id!;
-  const { data: sandbox } = useQuery(sandboxQuery(id));
+  const { data: sandbox, error, refetch } = useQuery(sandboxQuery(id));
   const name = sandbox?.name ?? id;
 
   useTitle(name);
@@ -45,6 +46,8 @@ export function Component() {
         </span>
         {sandbox && <SandboxActions sandbox={sandbox} />}
       </div>
+      {/* what the tabs show is theirs to say; what is known of the sandbox itself is not there */}
+      {error && !sandbox && <div className="px-4 py-2"><ErrorNote error={error} onRetry={() => void refetch()} /></div>}
       {!!sandbox?.gaps && (
         <p role="alert" className="flex flex-wrap items-center gap-x-2 border-y border-warn bg-warn-tint px-4 py-1 text-sm">
           <TriangleAlert size={15} aria-hidden className="shrink-0 text-warn" />
