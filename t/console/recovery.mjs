@@ -44,7 +44,76 @@ async function work(name) {
   await made('api/v1/tokens', { role: 'viewer', actor: { id: `bot-${name}` } });
 }
 
+/** The next questions for the records of the sandbox are answered with an error; gives back what ends that. */
+async function refuse(page, status = 503, code = 'GATEWAY_RECORDER_UNAVAILABLE') {
+  const which = `**/api/v1/sandboxes/${facts.sandbox}/operations?*`;
+
+  await page.route(which, (route) => route.fulfill({ status, json: { code, message: 'Not now.', details: {} } }));
+  return () => page.unroute(which);
+}
+
 await run({
+  'a timeline that could not be had at first': async (browser) => {
+    const page = await open(browser);
+    const note = page.getByRole('main').getByRole('alert');
+    const rows = page.getByRole('option');
+
+    await command(facts.sandbox, 'echo something');
+    let allow = await refuse(page);
+    await page.goto(at('history'));
+    await note.first().waitFor();
+    await allow();
+    await rows.first().waitFor();
+    await note.first().waitFor({ state: 'hidden' });
+    ok(true, 'a helper that was away as it opened: it comes by itself');
+
+    // the network goes, and then somebody goes from page to page
+    await page.getByRole('link', { name: 'Locks', exact: true }).click();
+    await page.getByText('Nobody holds anything').first().waitFor();
+    await page.context().setOffline(true);
+    await page.getByRole('link', { name: 'History', exact: true }).last().click();
+    await note.first().waitFor();
+    await page.context().setOffline(false);
+    await rows.first().waitFor();
+    await note.first().waitFor({ state: 'hidden' });
+    is(await page.getByRole('button', { name: /\d new$/ }).allInnerTexts(), [], 'a network that was away as one came to it: it comes by itself, and nothing is called new');
+
+    // a search is asked again for what happens
+    await page.getByRole('textbox', { name: 'Search commands, paths and output' }).fill('something');
+    await page.waitForURL(/q=something/);
+    await rows.first().waitFor();
+    await live(page);
+    allow = await refuse(page);
+    await command(facts.sandbox, 'echo something else');
+    await note.first().waitFor();
+    await allow();
+    await rows.filter({ hasText: 'echo something else' }).waitFor();
+    await note.first().waitFor({ state: 'hidden' });
+    ok(true, 'a search that could not be asked again: it is, as soon as it can');
+
+    // what would fail a moment later as well stays where it is
+    allow = await refuse(page, 400, 'GATEWAY_INVALID_PARAMETER');
+    await page.reload();
+    await note.first().waitFor();
+    await allow();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await rows.first().waitFor();
+    ok(true, 'what does not pass by itself waits for who reads');
+    await page.context().close();
+  },
+
+  'a page loaded while the gateway is away': async (browser) => {
+    const page = await open(browser);
+
+    await page.route('**/api/v1/session', (route) => route.fulfill({ status: 502, body: 'Bad gateway' }));
+    await page.goto(at('history'));
+    await page.getByRole('alert').waitFor();
+    await page.unroute('**/api/v1/session');
+    await page.getByRole('option').first().waitFor();
+    ok(true, 'it is there as soon as the gateway is');
+    await page.context().close();
+  },
+
   'all pages': async (browser) => {
     const pages = {};
 

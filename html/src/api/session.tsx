@@ -3,7 +3,7 @@
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import {
-  createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState,
+  createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState,
 } from 'react';
 import { onSessionEnd, sessionEnded } from './credential';
 import { api } from './request';
@@ -70,9 +70,16 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     queryKey: ['session'],
     queryFn: whoAmI,
     staleTime: 60_000,
-    refetchInterval: 5 * 60_000,
+    // who cannot be told who is signed in, for a gateway that is away, is told as soon as it is back
+    refetchInterval: (q) => (q.state.status === 'error' ? 3_000 : 5 * 60_000),
   });
   const session = data ?? null;
+  // while it is asked again, what was wrong stays said
+  const failed = useRef<Error | null>(null);
+
+  if (error || !isPending) {
+    failed.current = error;
+  }
 
   useEffect(() => onSessionEnd(() => {
     if (client.getQueryData(['session'])) {
@@ -108,8 +115,8 @@ export function SessionProvider({ children }: { children: ReactNode }) {
 
   const value = useMemo<Value>(() => ({
     session,
-    loading: isPending,
-    error: session ? null : error,
+    loading: isPending && !failed.current,
+    error: session ? null : failed.current,
     ended,
     signIn: doSignIn,
     signOut: doSignOut,

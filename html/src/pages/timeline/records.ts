@@ -79,8 +79,10 @@ export function useRecords({ sandbox, filters, not, follow, at }: Asked): Record
     route: liveRoute(sandbox),
     params: { ...others, output: 0 } as Params,
     after: made?.window.cursor,
-    enabled: follow && made?.key === key && held !== null && !held.loading,
+    // it goes on where a page ended: not before there was one
+    enabled: follow && made?.key === key && held !== null && !held.loading && held.older !== null,
     onEvent: (e) => made?.window.tell(e),
+    onState: (to) => { if (to === 'open') made?.window.recover(); },
   });
 
   return made && held && { ...held, window: made.window, live, startAt: made.startAt };

@@ -3,6 +3,7 @@
 // dropped again, so that a million records cost what some pages cost.  At the
 // newest end the live stream goes on where the last page stopped.
 
+import { ApiError } from '@/api/errors';
 import { api, type Params } from '@/api/request';
 import { operationsRoute, type OperationFilters } from '@/api/queries';
 import type { LiveEvent, Operation, OperationPage } from '@/api/types';
@@ -14,6 +15,9 @@ export const HELD = 1_600;
 const ASK_AGAIN = 1_200;
 // an answer that lacked something does not for long, or for good
 const ASK_SELDOM = 20_000;
+// what could not be had for a reason that passes is asked for again, so soon at first, so seldom in the end
+const RETRY = 1_000;
+const RETRY_SELDOM = 20_000;
 // a page had nothing to show: the next ones are larger, and after so many in a row the reader is asked
 const LARGER = 500;
 const BARREN = 20;
@@ -66,6 +70,8 @@ function merged(base: readonly Operation[], over: readonly Operation[]): Operati
   return [...all.values()].sort((a, b) => a.cursor - b.cursor);
 }
 
+const passes = (e: Error | null) => !(e instanceof ApiError) || e.passing;
+
 export class RecordWindow {
   private held: Held = NOTHING;
   private readonly listeners = new Set<() => void>();
@@ -80,8 +86,14 @@ export class RecordWindow {
   private closed = false;
   // the newest page lacks something, and no other does: so often in a row
   private lacked = 0;
+  // what could not be had, to be asked for again, and how often it could not in a row
+  private readonly failed = new Map<End | 'jump', () => Promise<void>>();
+  private failures = 0;
+  private recovery: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly q: Question) {}
+  constructor(private readonly q: Question) {
+    addEventListener('online', this.recover);
+  }
 
   readonly subscribe = (f: () => void) => {
     this.listeners.add(f);
@@ -95,6 +107,8 @@ export class RecordWindow {
     this.aborter.abort();
     clearTimeout(this.timer);
     clearTimeout(this.missing);
+    clearTimeout(this.recovery);
+    removeEventListener('online', this.recover);
     cancelAnimationFrame(this.scheduled);
   }
 
@@ -123,15 +137,45 @@ export class RecordWindow {
       return running;
     }
 
-    const promise = work().catch((e: Error) => {
+    const promise = work().then(() => this.worked(what), (e: Error) => {
       if (!this.aborter.signal.aborted) {
-        this.set({ error: e, loading: false });
+        this.broke(what, work, e);
       }
     }).finally(() => this.busy.delete(what));
 
     this.busy.set(what, promise);
     return promise;
   }
+
+  private worked(what: End | 'jump') {
+    this.failed.delete(what);
+    this.failures = 0;
+
+    if (this.held.error && this.failed.size === 0) {
+      clearTimeout(this.recovery);
+      this.set({ error: null });
+    }
+  }
+
+  /** It is said, and tried again by itself when it may be better a moment later. */
+  private broke(what: End | 'jump', work: () => Promise<void>, e: Error) {
+    this.failed.set(what, work);
+    this.set({ error: e, loading: false });
+
+    if (passes(e)) {
+      const told = e instanceof ApiError && e.retryAfter !== null ? e.retryAfter * 1_000 : 0;
+
+      clearTimeout(this.recovery);
+      this.recovery = setTimeout(this.recover, Math.max(told, Math.min(RETRY * 2 ** this.failures++, RETRY_SELDOM)));
+    }
+  }
+
+  /** There is reason to think that it would work now: the network is back, the stream is, or time has passed. */
+  readonly recover = () => {
+    if (this.held.error && passes(this.held.error)) {
+      this.retry();
+    }
+  };
 
   /** Holds the newest records, or those around a cursor, and nothing else. */
   show(around?: number): Promise<void> {
@@ -300,8 +344,12 @@ export class RecordWindow {
   }
 
   retry(): void {
-    this.set({ error: null, loading: this.held.items.length === 0 });
-    void (this.held.items.length === 0 ? this.show() : Promise.all([this.more('older'), this.more('newer')]));
+    const again = [...this.failed];
+
+    clearTimeout(this.recovery);
+    this.failed.clear();
+    // what is said of it stays until it is better: an error that comes and goes all the time is hard to read
+    again.forEach(([what, work]) => void this.once(what, work));
   }
 
   /** An event of the live stream. */
