@@ -531,6 +531,29 @@ await run({
     await page.context().close();
   },
 
+  'another zone is the same time': async (browser) => {
+    const page = await open(browser, { timezoneId: 'Asia/Shanghai' });
+    const range = () => new URL(page.url()).searchParams;
+    const fields = async () => [await page.getByLabel('From', { exact: true }).inputValue(), await page.getByLabel('To', { exact: true }).inputValue()];
+
+    await page.goto(history(facts.sandbox, '?from=2026-01-01T00:00:05.250Z&to=2026-01-02T00:00:05.750Z'));
+    await page.getByRole('button', { name: / – / }).click();
+    is(await fields(), ['2026-01-01T08:00:05', '2026-01-02T08:00:05'], 'a range, as Shanghai has it');
+    await page.getByLabel('Times in').selectOption('utc');
+    await becomes(fields, ['2026-01-01T00:00:05', '2026-01-02T00:00:05'], 'the same moments, as UTC has them');
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.getByLabel('Times in').waitFor({ state: 'hidden' });
+    is([range().get('from'), range().get('to')], ['2026-01-01T00:00:05.250Z', '2026-01-02T00:00:05.750Z'], 'and nothing has moved, not by a millisecond');
+
+    await page.goto(history(facts.sandbox, '?from=30d'));
+    await page.getByRole('button', { name: 'Last 30 days' }).click();
+    await page.getByLabel('To', { exact: true }).fill('2040-01-01T00:00:00');
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.waitForURL(/to=2040-/);
+    is(range().get('from'), '30d', 'an end is chosen: the beginning stays where it was');
+    await page.context().close();
+  },
+
   'output': async (browser) => {
     const page = await open(browser);
 

@@ -9,7 +9,7 @@ import { Button } from '@/ui/button';
 import { Field, Input, Select } from '@/ui/field';
 import type { SetTimelineSearch, TimelineSearch } from './filters';
 
-const RANGES = ['', '10m', '1h', '6h', '24h', '7d'] as const;
+const RANGES = ['', '10m', '1h', '6h', '24h', '7d', '30d'] as const;
 
 const RELATIVE = /^\d+[smhd]$/;
 
@@ -39,6 +39,15 @@ export function Range({ search, setSearch }: { search: TimelineSearch; setSearch
   const [from, setFrom] = useState('');
   const [to, setTo] = useState('');
   const quick = search.to === '' ? RANGES.find((r) => r === search.from) : undefined;
+  // what was not touched stays as it is: to the millisecond, or relative
+  const read = (field: string, was: string) => (field === toField(was, zone) ? was : fromField(field, zone));
+  // the same moments, as the other zone has them
+  const changeZone = (other: Zone) => {
+    setFrom(toField(fromField(from, zone), other));
+    setTo(toField(fromField(to, zone), other));
+    setZone(other);
+  };
+
   const said = (iso: string) => (RELATIVE.test(iso) ? iso : moment(iso));
   const label = quick === '' ? t('filter.time') : quick !== undefined ? t(`ranges.${quick}`)
     : `${search.from ? said(search.from) : '…'} – ${search.to ? said(search.to) : t('ranges.now')}`;
@@ -72,11 +81,11 @@ export function Range({ search, setSearch }: { search: TimelineSearch; setSearch
           </ul>
           <form className="grid content-start gap-2" onSubmit={(e) => {
             e.preventDefault();
-            setSearch({ from: fromField(from, zone), to: fromField(to, zone) });
+            setSearch({ from: read(from, search.from), to: read(to, search.to) });
             setOpen(false);
           }}
           >
-            <Field label={t('filter.from')}>
+            <Field label={t('filter.from')} hint={from === '' && RELATIVE.test(search.from) && t('fromKept', { range: search.from })}>
               {(p) => <Input {...p} type="datetime-local" step={1} value={from} onChange={(e) => setFrom(e.target.value)} />}
             </Field>
             <Field label={t('filter.to')}>
@@ -85,7 +94,7 @@ export function Range({ search, setSearch }: { search: TimelineSearch; setSearch
             <div className="flex items-end justify-between gap-2">
               <Field label={t('zone')}>
                 {(p) => (
-                  <Select {...p} value={zone} onChange={(e) => setZone(e.target.value as Zone)}>
+                  <Select {...p} value={zone} onChange={(e) => changeZone(e.target.value as Zone)}>
                     {ZONES.map((z) => <option key={z} value={z}>{t(`zones.${z}`)}</option>)}
                   </Select>
                 )}
