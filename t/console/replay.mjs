@@ -110,6 +110,32 @@ await run({
     await shot(page, 'step');
     await page.context().close();
   },
+
+  'a run, step by step, on a phone': async (browser) => {
+    const page = await open(browser, { width: 390 });
+    const steps = page.getByRole('group', { name: 'Step through' });
+
+    await page.goto(`${url}runs/nightly-31`);
+    await page.getByRole('button', { name: 'Step through' }).click();
+    await page.getByRole('dialog', { name: 'Record' }).waitFor();
+    await steps.getByText(/^Step 1 of \d+$/).waitFor();
+    await steps.getByRole('button', { name: 'Next step' }).click();
+    await steps.getByText(/^Step 2 of \d+$/).waitFor();
+    await steps.getByRole('button', { name: 'Next failure' }).click();
+    await record(page).getByRole('region', { name: 'stderr' }).getByText('error: relation orders already exists').waitFor();
+    ok(true, 'a run is gone through there too');
+    await shot(page, 'step-390');
+
+    const now = await steps.getByText(/^Step \d+ of/).innerText();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog', { name: 'Record' }).waitFor({ state: 'hidden' });
+    is(await steps.getByText(/^Step \d+ of/).innerText(), now, 'a record is closed, and one is still where one was');
+    await steps.getByRole('button', { name: 'Next step' }).click();
+    await page.getByRole('dialog', { name: 'Record' }).waitFor();
+    await steps.getByRole('button', { name: 'Close' }).click();
+    is([await steps.count(), await page.getByRole('dialog', { name: 'Record' }).count()], [0, 1], 'until one ends it: the record stays');
+    await page.context().close();
+  },
 }, inAll(async (page) => {
   for (const [name, path, tab] of [
     ['timeline', `sandboxes/${facts.sandbox}/history`],

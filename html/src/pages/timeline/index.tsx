@@ -76,7 +76,6 @@ export function Component() {
 
   const close = () => {
     setPointed(search.op || null);
-    setStepping(false);
     setSearch({ op: '' });
     // where one goes on from, once it is gone
     if (beside.current?.contains(document.activeElement)) {
@@ -193,6 +192,14 @@ export function Component() {
     </Boundary>
   );
 
+  // where a record lies over all else, so does what goes on to the next one
+  const stepper = stepping && run && at >= 0 && (
+    <Stepper items={items} at={at} n={base === null ? null : base + at + 1} all={all} earlier={records?.older !== false}
+      more={records?.newer !== false} onStep={(to) => stepTo(items[to])} onFirst={() => void toFirst()} onLast={() => void toLast()}
+      onWrong={() => void toWrong()} onClose={() => setStepping(false)}
+    />
+  );
+
   const onNear = useCallback((end: 'older' | 'newer') => {
     if (end === 'newer' || !seeking.current) {
       void records?.window.more(end);
@@ -240,12 +247,7 @@ export function Component() {
         </p>
       )}
       <TimelineHistogram sandbox={sandbox} filters={filters} not={not} search={search} setSearch={setSearch} />
-      {stepping && run && at >= 0 && (
-        <Stepper items={items} at={at} n={base === null ? null : base + at + 1} all={all} earlier={records?.older !== false}
-          more={records?.newer !== false} onStep={goTo} onFirst={() => void toFirst()} onLast={() => void toLast()}
-          onWrong={() => void toWrong()} onClose={() => setStepping(false)}
-        />
-      )}
+      {(wide || !detail) && stepper}
       <div className="flex min-h-0 flex-1">
         <div className="relative flex min-w-0 flex-1 flex-col" onPointerEnter={() => ahead(detailPart)} onFocus={() => ahead(detailPart)}>
           {error && <div className="p-3"><ErrorNote error={error} onRetry={() => records?.window.retry()} /></div>}
@@ -288,7 +290,7 @@ export function Component() {
         {detail && wide && <div ref={beside} className="flex w-[min(48%,720px)] shrink-0 flex-col border-l">{detail}</div>}
       </div>
       {!wide && (
-        <Sheet open={!!detail} onOpenChange={(o) => { if (!o) close(); }} title={t('detail')}>{detail}</Sheet>
+        <Sheet open={!!detail} onOpenChange={(o) => { if (!o) close(); }} title={t('detail')}>{stepper}{detail}</Sheet>
       )}
     </div>
   );
