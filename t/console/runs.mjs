@@ -68,6 +68,25 @@ await run({
     await page.context().close();
   },
 
+  'behind many others': async (browser) => {
+    const page = await open(browser);
+    const pages = Array.from({ length: 14 }, (_, i) => [operation(14 - i, i === 13 ? 'last-night' : null)]);
+
+    await pretend(page, pages);
+    await page.goto(`${url}runs`);
+    await page.getByText('No run among the newest 10 records').waitFor();
+    is(await page.getByText('No run is on record yet').count(), 0, 'that there is none is not said before all was looked at');
+    await page.getByRole('button', { name: 'Look further back' }).click();
+    await sees(page.getByRole('link', { name: 'last-night', exact: true }), 'one press further back is more than a page');
+
+    await page.goto(`${url}runs?q=of-last-year`);
+    await page.getByText('No run matches among the newest 10 records').waitFor();
+    await page.getByRole('link', { name: 'Open run “of-last-year”' }).click();
+    await page.waitForURL(/\/runs\/of-last-year$/);
+    ok(true, 'a run whose name is known can be opened at once');
+    await page.context().close();
+  },
+
   'none': async (browser) => {
     const page = await open(browser);
 

@@ -1,4 +1,4 @@
-import { useMemo, useRef } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { SearchX, Workflow } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
@@ -19,6 +19,9 @@ import { type Run, runsOf, runsQuery } from './runs';
 const head = 'h-8 px-3 text-left text-xs font-medium text-dim whitespace-nowrap first:pl-4 last:pr-4';
 const cell = 'h-9 px-3 text-sm whitespace-nowrap first:pl-4 last:pr-4';
 const number = 'text-right tabular-nums';
+
+/** Pages that are read without being asked for, while there is nothing to show. */
+const LOOKS = 10;
 
 const useSearch = defineSearch({ q: text() });
 
@@ -65,11 +68,27 @@ export function Component() {
   const { count } = useFormat();
   const [{ q }, setSearch] = useSearch();
   const field = useRef<HTMLInputElement>(null);
-  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(runsQuery());
+  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage, isFetchNextPageError } = useInfiniteQuery(runsQuery());
   const records = useMemo(() => data?.pages.flatMap((p) => p.items) ?? [], [data]);
   const all = useMemo(() => runsOf(records), [records]);
   const low = q.trim().toLowerCase();
   const runs = all.filter((r) => low === '' || [r.name, ...r.actors, ...r.sandboxes].some((v) => v.toLowerCase().includes(low)));
+
+  // that there is none can be said at the end only
+  const [looks, setLooks] = useState(LOOKS);
+  const nothing = data !== undefined && runs.length === 0;
+  const seeking = nothing && hasNextPage && !isFetchNextPageError && data.pages.length < looks;
+
+  useEffect(() => {
+    if (seeking && !isFetchingNextPage) {
+      void fetchNextPage();
+    }
+  }, [seeking, isFetchingNextPage, fetchNextPage]);
+
+  const further = () => {
+    setLooks((data?.pages.length ?? 0) + LOOKS);
+    void fetchNextPage();
+  };
 
   useTitle(t('title'));
   useHotkeys({ '/': () => field.current?.focus() });
@@ -84,16 +103,19 @@ export function Component() {
         />
       </div>
 
-      {error && !data && <div className="px-4"><ErrorNote error={error} onRetry={() => void refetch()} /></div>}
+      {error && (!data || isFetchNextPageError) && (
+        <div className="px-4"><ErrorNote error={error} onRetry={() => void (data ? fetchNextPage() : refetch())} /></div>
+      )}
       {!data && !error && <Skeleton lines={8} className="px-4" />}
-      {data && all.length === 0 && (
-        <Empty icon={Workflow} title={t('empty')}>
+      {seeking && <p role="status" className="px-4 py-12 text-center text-dim">{t('seeking', { count: records.length, n: count(records.length) })}</p>}
+      {nothing && !seeking && low === '' && (
+        <Empty icon={Workflow} title={hasNextPage ? t('noneSoFar', { count: records.length, n: count(records.length) }) : t('empty')}>
           <p>{t('emptyHint')}</p>
           <p><code className="recorded rounded-sm border px-2 py-1">{HEADER}</code></p>
         </Empty>
       )}
-      {all.length > 0 && runs.length === 0 && (
-        <Empty icon={SearchX} title={t('noMatch')}>
+      {nothing && !seeking && low !== '' && (
+        <Empty icon={SearchX} title={hasNextPage ? t('noMatchSoFar', { count: records.length, n: count(records.length) }) : t('noMatch')}>
           <div><Button onClick={() => setSearch({ q: '' })}>{t('clear')}</Button></div>
         </Empty>
       )}
@@ -115,10 +137,15 @@ export function Component() {
           </table>
         </div>
       )}
-      {data && hasNextPage && (
+      {nothing && low !== '' && (
+        <p className="px-4 pb-4 text-center">
+          <Link to={`/runs/${encodeURIComponent(q.trim())}`} className="text-accent hover:underline">{t('openRun', { name: harmless(q.trim()) })}</Link>
+        </p>
+      )}
+      {data && hasNextPage && !seeking && (
         <div className="flex flex-wrap items-center justify-center gap-3 p-4 text-sm text-dim">
           <span>{t('read', { count: records.length, n: count(records.length) })}</span>
-          <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>{t('more')}</Button>
+          <Button busy={isFetchingNextPage} onClick={further}>{t('more')}</Button>
         </div>
       )}
     </div>
