@@ -71,17 +71,19 @@ sb_uuid7(sb_uuid7_t *g, uint64_t now_us, uint8_t out[16])
 void
 sb_uuid_text(char dst[SB_UUID_LEN + 1], const uint8_t id[16])
 {
-    /* each group's NUL becomes the hyphen */
+    char  hex[33];
 
-    sb_hex(dst, id, 4);
+    sb_hex(hex, id, 16);
+
+    memcpy(dst, hex, 8);
     dst[8] = '-';
-    sb_hex(dst + 9, id + 4, 2);
+    memcpy(dst + 9, hex + 8, 4);
     dst[13] = '-';
-    sb_hex(dst + 14, id + 6, 2);
+    memcpy(dst + 14, hex + 12, 4);
     dst[18] = '-';
-    sb_hex(dst + 19, id + 8, 2);
+    memcpy(dst + 19, hex + 16, 4);
     dst[23] = '-';
-    sb_hex(dst + 24, id + 10, 6);
+    memcpy(dst + 24, hex + 20, 13);
 }
 
 
