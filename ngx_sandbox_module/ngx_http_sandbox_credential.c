@@ -62,7 +62,7 @@ ngx_http_sandbox_credential(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
-    ctx->token = ngx_http_sandbox_tokens_keep(r, row);
+    ctx->token = ngx_http_sandbox_tokens_keep(r, tokens, row);
     if (ctx->token == NULL) {
         return NGX_DECLINED;
     }

@@ -240,9 +240,10 @@ static ngx_int_t
 ngx_http_sandbox_port_route(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
     sb_endpoint_token_t *e)
 {
-    u_char     *p;
-    uintptr_t   escape;
-    ngx_str_t   target;
+    u_char                       *p;
+    uintptr_t                     escape;
+    ngx_str_t                     target;
+    ngx_http_sandbox_loc_conf_t  *lcf;
 
     escape = 2 * ngx_escape_uri(NULL, (u_char *) e->sandbox.data,
                                 e->sandbox.len, NGX_ESCAPE_URI_COMPONENT);
@@ -272,7 +273,10 @@ ngx_http_sandbox_port_route(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     ctx->port_target = ctx->target;
     ctx->target = target;
-    ctx->token = ngx_http_sandbox_tokens_keep(r, e->row);
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
+
+    ctx->token = ngx_http_sandbox_tokens_keep(r, lcf->tokens, e->row);
     if (ctx->token == NULL) {
         return NGX_ERROR;
     }

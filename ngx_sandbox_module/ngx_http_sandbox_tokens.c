@@ -14,6 +14,14 @@
 #define NGX_HTTP_SANDBOX_TOKENS_FILE  (4 * 1024 * 1024)
 
 
+/* a row that is kept for a request */
+
+typedef struct {
+    sb_token_t                     token;
+    ngx_uint_t                     generation;
+} ngx_http_sandbox_kept_t;
+
+
 /* a request that lasts */
 
 typedef struct {
@@ -352,17 +360,20 @@ ngx_http_sandbox_tokens_generation(const sb_tokens_t *tokens)
 
 
 const sb_token_t *
-ngx_http_sandbox_tokens_keep(ngx_http_request_t *r, const sb_token_t *row)
+ngx_http_sandbox_tokens_keep(ngx_http_request_t *r, const sb_tokens_t *tokens,
+    const sb_token_t *row)
 {
-    sb_token_t  *token;
+    ngx_http_sandbox_kept_t  *kept;
 
-    token = ngx_palloc(r->pool, sizeof(sb_token_t));
-
-    if (token) {
-        *token = *row;
+    kept = ngx_palloc(r->pool, sizeof(ngx_http_sandbox_kept_t));
+    if (kept == NULL) {
+        return NULL;
     }
 
-    return token;
+    kept->token = *row;
+    kept->generation = ngx_http_sandbox_tokens_generation(tokens);
+
+    return &kept->token;
 }
 
 
@@ -373,11 +384,21 @@ ngx_http_sandbox_tokens_stand(ngx_http_request_t *r, sb_tokens_t *tokens,
     uint64_t                       now;
     sb_token_t                     found;
     const sb_token_t              *row;
+    const ngx_http_sandbox_kept_t *kept;
     ngx_http_sandbox_main_conf_t  *mcf;
 
     now = sb_now_us();
 
     ngx_http_sandbox_tokens_refresh(tokens);
+
+    kept = (const ngx_http_sandbox_kept_t *) token;
+
+    if (session->len == 0
+        && kept->generation == ngx_http_sandbox_tokens_generation(tokens))
+    {
+        /* no row has changed since */
+        return token->expires_us == 0 || token->expires_us > now;
+    }
 
     if (session->len) {
         mcf = ngx_http_get_module_main_conf(r, ngx_http_sandbox_module);

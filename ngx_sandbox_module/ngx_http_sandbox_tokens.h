@@ -12,9 +12,9 @@
 void ngx_http_sandbox_tokens_refresh(sb_tokens_t *tokens);
 /* Another number: rows of before are gone. */
 ngx_uint_t ngx_http_sandbox_tokens_generation(const sb_tokens_t *tokens);
-/* A copy that lives as long as the request; NULL without memory. */
+/* A copy of a row that lives as long as the request; NULL without memory. */
 const sb_token_t *ngx_http_sandbox_tokens_keep(ngx_http_request_t *r,
-    const sb_token_t *row);
+    const sb_tokens_t *tokens, const sb_token_t *row);
 
 /* Changes what all workers know, until a reload reads the file again.  NGX_BUSY:
  * there is no room, or one with that id; NGX_DECLINED: there is none. */
@@ -22,8 +22,8 @@ ngx_int_t ngx_http_sandbox_tokens_add(sb_tokens_t *tokens,
     const sb_token_t *token);
 ngx_int_t ngx_http_sandbox_tokens_drop(sb_tokens_t *tokens, ngx_str_t *id);
 
-/* After a wait: do the token and the session (empty: none) by which a request was
- * let in still stand?  Refreshes tokens. */
+/* After a wait: do the token, as it was kept, and the session (empty: none) by
+ * which a request was let in still stand?  Refreshes tokens. */
 ngx_uint_t ngx_http_sandbox_tokens_stand(ngx_http_request_t *r,
     sb_tokens_t *tokens, const sb_token_t *token, ngx_str_t *session);
 /* What lasts is cut when they do not any more.  The text of the session lives as
