@@ -567,6 +567,10 @@ sb_secrets_frame(const sb_secrets_t *s, void *frame, size_t len,
 
     while (sb_field_next(&fields, &tag, &v)) {
 
+        if (!any && tag != SB_T_REQUEST && tag != SB_T_COMMAND) {
+            continue;
+        }
+
         value = (char *) frame + (v.data - (const char *) frame);
 
         n = any && sb_secret_text(tag)

@@ -52,7 +52,7 @@ static bool
 sb_named_find(const sb_str_t *list, size_t n, sb_str_t name)
 {
     for (size_t i = 0; i < n; i++) {
-        if (sb_ieq(list[i], name)) {
+        if (list[i].len == name.len && sb_ieq(list[i], name)) {
             return true;
         }
     }

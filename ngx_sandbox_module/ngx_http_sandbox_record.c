@@ -88,6 +88,12 @@ ngx_http_sandbox_put_stated(sb_frame_writer_t *w, ngx_http_sandbox_ctx_t *ctx,
 
     static ngx_str_t  redacted = ngx_string("[redacted]");
 
+    if (value->len == 0 || value->data == ctx->id_text) {
+        /* nothing, or of our own making */
+        ngx_http_sandbox_put(w, tag, value);
+        return;
+    }
+
     lcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_sandbox_module);
 
     if (ngx_http_sandbox_ours(lcf, value)) {
