@@ -86,10 +86,14 @@ sb_json_new(sb_json_handler_pt handler, void *data,
 {
     sb_json_t  *j;
 
-    j = calloc(1, sizeof(sb_json_t));
+    /* calloc() is slow: it does not take what was freed last */
+
+    j = malloc(sizeof(sb_json_t));
     if (j == NULL) {
         return NULL;
     }
+
+    memset(j, 0, sizeof(sb_json_t));
 
     j->handler = handler;
     j->data = data;

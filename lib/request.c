@@ -300,6 +300,7 @@ sb_request_free(sb_request_t *r)
 
         sb_jdoc_free(m->doc);
         sb_buf_free(&m->argv);
+        free(m->images);
         free(m);
     }
 

@@ -17,10 +17,10 @@
 typedef struct {
     sb_jdoc_t          *doc;
     sb_buf_t            argv;           /* `argv` as the command's text */
+    sb_str_t           *images;         /* of a template, else NULL */
 
     /* not cleared */
     char                reason[256];
-    sb_str_t            images[SB_REQUEST_IMAGES];
     sb_request_file_t   files[SB_REQUEST_FEW];
     char                query[];        /* decoded components */
 } sb_request_mem_t;

@@ -5,6 +5,8 @@
 
 #include "request_internal.h"
 
+#include <stdlib.h>
+
 
 /* Names in the environment that have a shell, or the loader of programmes, run
  * what the command does not name. */
@@ -197,6 +199,14 @@ sb_runs_object(sb_request_ctx_t *c, const sb_jv_t *v)
             if (r->nimages == SB_REQUEST_IMAGES) {
                 r->image_unread = true;
                 continue;
+            }
+
+            if (c->mem->images == NULL) {
+                c->mem->images = malloc(SB_REQUEST_IMAGES * sizeof(sb_str_t));
+
+                if (c->mem->images == NULL) {
+                    return SB_NOMEM;
+                }
             }
 
             c->mem->images[r->nimages++] = m->text;
