@@ -3,6 +3,8 @@
 #include "route_int.h"
 #include "utf8.h"
 
+#include <stdlib.h>
+
 #define SB_PORT_DIGITS  10      /* leading zeros included */
 #define SB_NESTED_MAX   4
 
@@ -37,19 +39,51 @@ static bool sb_route_pattern(sb_route_t *route, const char *pattern,
 static bool sb_begins(sb_str_t s, size_t i, sb_str_t with);
 
 
-/* Where the rows of each surface begin. */
-static const sb_op_row_t  *sb_route_rows[SB_SURFACE_PORT + 1];
+/*
+ * Patterns begin with a slash and a letter or star: by its letter the rows are
+ * found that a path of a surface may have, in the order of the table.
+ */
+#define SB_ROUTE_LETTERS  32
+#define SB_ROUTE_ROWS     31
+#define sb_route_letter(c)  ((unsigned char) (c) % SB_ROUTE_LETTERS)
+
+typedef struct {
+    uint8_t  n;
+    uint8_t  rows[SB_ROUTE_ROWS];
+} sb_route_rows_t;
+
+static sb_route_rows_t
+    sb_route_rows[SB_SURFACE_PORT + 1][SB_ROUTE_LETTERS];
 
 
 __attribute__((constructor))
 static void
 sb_route_init(void)
 {
+    size_t              i, letter;
     const sb_op_row_t  *row;
+    sb_route_rows_t    *rows;
 
-    for (row = sb_op_row_table; row->op != NULL; row++) {
-        if (sb_route_rows[row->surface] == NULL) {
-            sb_route_rows[row->surface] = row;
+    for (i = 0; sb_op_row_table[i].op != NULL; i++) {
+
+        row = &sb_op_row_table[i];
+
+        for (letter = 0; letter < SB_ROUTE_LETTERS; letter++) {
+
+            if (row->pattern[1] != '*'
+                && sb_route_letter(row->pattern[1]) != letter)
+            {
+                continue;
+            }
+
+            rows = &sb_route_rows[row->surface][letter];
+
+            if (i > UINT8_MAX || rows->n == SB_ROUTE_ROWS) {
+                /* the table has outgrown these */
+                abort();
+            }
+
+            rows->rows[rows->n++] = (uint8_t) i;
         }
     }
 }
@@ -218,6 +252,16 @@ sb_route_decode(sb_decoded_t *d, sb_str_t raw)
         }
 
         c = *p;
+
+        if (c == '/' && d->reason == NULL && d->len > start) {
+            /* nearly all of them: behind a name */
+            sb_route_segment(d, start);
+            d->data[d->len++] = c;
+            start = d->len;
+            p++;
+            continue;
+        }
+
         escaped = c == '%' && sb_unescape(&c, p, end);
         p += escaped ? 3 : 1;
 
@@ -248,18 +292,22 @@ sb_route_decode(sb_decoded_t *d, sb_str_t raw)
     }
 
     sb_route_segment(d, start);
+
+    d->utf8 = sb_utf8_valid(sb_str(d->data, d->len));
 }
 
 
 static void
 sb_route_segment(sb_decoded_t *d, size_t start)
 {
-    sb_str_t  s;
+    size_t       n = d->len - start;
+    const char  *s = d->data + start;
 
-    s = sb_str(d->data + start, d->len - start);
+    if (n == 0 || n > 2 || s[0] != '.' || s[n - 1] != '.') {
+        return;
+    }
 
-    if (d->reason == NULL && (sb_eq(s, sb_lit(".")) || sb_eq(s, sb_lit(".."))))
-    {
+    if (d->reason == NULL) {
         d->dirty = start;
         d->reason = "the path holds a \".\" or \"..\" segment";
     }
@@ -443,7 +491,7 @@ sb_route_clean(sb_route_t *route, const sb_decoded_t *d, size_t n)
         return sb_route_refuse(route, d->reason);
     }
 
-    if (!sb_utf8_valid(sb_str(d->data, n))) {
+    if (!d->utf8 && !sb_utf8_valid(sb_str(d->data, n))) {
         return sb_route_refuse(route, "the path is not valid UTF-8");
     }
 
@@ -541,20 +589,21 @@ sb_route_carried(sb_str_t path)
 static sb_rc_t
 sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade)
 {
-    char                first, verb;
-    sb_str_t            port;
-    const sb_op_row_t  *row;
-
-    /* patterns begin with a slash and a letter or star: most rows are passed by
-     * on a look at these */
+    char                    first, verb;
+    sb_str_t                port;
+    const sb_op_row_t      *row;
+    const sb_route_rows_t  *rows;
 
     first = route->path.len > 1 ? route->path.data[1] : '\0';
     verb = method.len ? method.data[0] : '\0';
 
-    for (row = sb_route_rows[route->surface]; row->op != NULL; row++) {
+    rows = &sb_route_rows[route->surface][sb_route_letter(first)];
 
-        if (row->surface != route->surface
-            || (row->pattern[1] != first && row->pattern[1] != '*')
+    for (size_t i = 0; i < rows->n; i++) {
+
+        row = &sb_op_row_table[rows->rows[i]];
+
+        if ((row->pattern[1] != first && row->pattern[1] != '*')
             || (row->method[0] != '*'
                 && (row->method[0] != verb
                     || !sb_eq(method, sb_str(row->method,

@@ -14,6 +14,7 @@ typedef struct {
     size_t       len;
     size_t       dirty;         /* its offset in data; SIZE_MAX when clean */
     const char  *reason;
+    bool         utf8;          /* all of it; and so each part up to a slash */
 } sb_decoded_t;
 
 extern const char  sb_bad_port[];
