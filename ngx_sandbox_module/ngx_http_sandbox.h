@@ -295,6 +295,8 @@ typedef struct {
                                                    whose file it restores */
 
     /* request */
+    uint32_t                      headers;      /* 1 << NGX_HTTP_SANDBOX_H_* of
+                                                   those that it has */
     sb_request_t                 *facts;        /* freed with the pool */
     sb_multipart_t               *multipart;
     ngx_http_sandbox_before_t    *before;       /* sandbox_versions fetch */

@@ -275,7 +275,9 @@ ngx_http_sandbox_admit(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx,
 
     why = ngx_http_sandbox_handshake_fault(r, ctx);
 
-    if (why == NULL) {
+    if (why == NULL
+        && ngx_http_sandbox_has(ctx, NGX_HTTP_SANDBOX_H_CONNECTION))
+    {
         why = ngx_http_sandbox_hop_fault(r);
     }
 

@@ -175,7 +175,8 @@ ngx_http_sandbox_loopback(ngx_str_t *host)
     in_addr_t  addr;
 
     if (host->len == sizeof("localhost") - 1
-        && ngx_strncmp(host->data, "localhost", host->len) == 0)
+        && (ngx_memcmp(host->data, "localhost", host->len) == 0
+            || ngx_memcmp(host->data, "127.0.0.1", host->len) == 0))
     {
         return 1;
     }
@@ -302,6 +303,8 @@ ngx_http_sandbox_identify(ngx_http_request_t *r, ngx_http_sandbox_ctx_t *ctx)
     ngx_http_sandbox_each_header(r, part, h, i) {
 
         n = ngx_http_sandbox_header(&h[i], &twin);
+
+        ctx->headers |= (uint32_t) 1 << n;
 
         if (n == NGX_HTTP_SANDBOX_H_REQUEST_ID && !twin) {
             ctx->request_id = h[i].value;

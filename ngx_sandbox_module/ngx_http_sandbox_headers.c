@@ -50,7 +50,12 @@ static ngx_str_t  ngx_http_sandbox_headers[] = {
     ngx_string("x-sandbox-restored-from"),
     ngx_string("trailer"),
     ngx_string("proxy-authorization"),
-    ngx_string("proxy-connection")
+    ngx_string("proxy-connection"),
+    ngx_string("connection"),
+    ngx_string("cookie"),
+    ngx_string("x-sandbox-lock"),
+    ngx_string("x-sandbox-lock-timeout"),
+    ngx_string("x-sandbox-lease")
 };
 
 
@@ -223,9 +228,13 @@ ngx_http_sandbox_headers_upstream(ngx_http_request_t *r,
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_sandbox_module);
 
-    ngx_http_sandbox_hop_by_hop(r);
+    if (ngx_http_sandbox_has(ctx, NGX_HTTP_SANDBOX_H_CONNECTION)) {
+        ngx_http_sandbox_hop_by_hop(r);
+    }
 
-    if (ngx_http_sandbox_cookie_strip(r) != NGX_OK) {
+    if (ngx_http_sandbox_has(ctx, NGX_HTTP_SANDBOX_H_COOKIE)
+        && ngx_http_sandbox_cookie_strip(r) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -557,11 +566,7 @@ ngx_http_sandbox_hop_answer(ngx_http_request_t *r)
 
     for (i = 0; ngx_http_sandbox_next(&part, &h, &i); i++) {
 
-        if (h[i].key.len != sizeof("connection") - 1
-            || ngx_strncasecmp(h[i].key.data, (u_char *) "connection",
-                               h[i].key.len)
-               != 0)
-        {
+        if (!ngx_http_sandbox_header_is(&h[i], "connection")) {
             continue;
         }
 

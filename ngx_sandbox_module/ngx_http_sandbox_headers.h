@@ -29,8 +29,19 @@ typedef enum {
     NGX_HTTP_SANDBOX_H_TRAILER,
     NGX_HTTP_SANDBOX_H_PROXY_AUTH,
     NGX_HTTP_SANDBOX_H_PROXY_CONN,
+    NGX_HTTP_SANDBOX_H_CONNECTION,
+    NGX_HTTP_SANDBOX_H_COOKIE,
+    NGX_HTTP_SANDBOX_H_LOCK,
+    NGX_HTTP_SANDBOX_H_LOCK_TIMEOUT,
+    NGX_HTTP_SANDBOX_H_LEASE,
     NGX_HTTP_SANDBOX_H_NONE
 } ngx_http_sandbox_header_e;
+
+
+/* May the request have one of these headers?  Known once it is identified. */
+
+#define ngx_http_sandbox_has(ctx, n)                                          \
+    ((ctx)->headers & (uint32_t) 1 << (n))
 
 
 /* Is a request header NAME?  `name` is a literal in lower case. */

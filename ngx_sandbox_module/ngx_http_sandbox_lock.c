@@ -74,6 +74,13 @@ ngx_http_sandbox_lock_headers(ngx_http_request_t *r,
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
 
+    if (!ngx_http_sandbox_has(ctx, NGX_HTTP_SANDBOX_H_LOCK)
+        && !ngx_http_sandbox_has(ctx, NGX_HTTP_SANDBOX_H_LOCK_TIMEOUT)
+        && !ngx_http_sandbox_has(ctx, NGX_HTTP_SANDBOX_H_LEASE))
+    {
+        return NGX_OK;
+    }
+
     ngx_str_null(&timeout);
 
     ngx_http_sandbox_each_header(r, part, h, i) {
@@ -105,6 +112,7 @@ ngx_http_sandbox_lock_headers(ngx_http_request_t *r,
     if (ctx->lock_keys.data == NULL && ctx->lock_lease.data == NULL
         && timeout.data == NULL)
     {
+        /* only with "_" in place of "-" */
         return NGX_OK;
     }
 

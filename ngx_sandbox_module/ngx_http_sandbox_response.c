@@ -318,10 +318,13 @@ ngx_http_sandbox_is_type(ngx_http_request_t *r, const char *type)
 
     len = ngx_strlen(type);
 
+    /* nearly all are written like this */
+
     return r->headers_out.content_type.len >= len
-           && ngx_strncasecmp(r->headers_out.content_type.data,
-                              (u_char *) type, len)
-              == 0;
+           && (ngx_memcmp(r->headers_out.content_type.data, type, len) == 0
+               || ngx_strncasecmp(r->headers_out.content_type.data,
+                                  (u_char *) type, len)
+                  == 0);
 }
 
 
