@@ -77,7 +77,7 @@ ngx_http_sandbox_header(ngx_table_elt_t *h, ngx_uint_t *twin)
 {
     u_char      *p, *q;
     size_t       n;
-    ngx_uint_t   i;
+    ngx_uint_t   i, dashes;
 
     /* every header of every request is looked at: those of one length are
      * linked, from the first of each */
@@ -99,6 +99,8 @@ ngx_http_sandbox_header(ngx_table_elt_t *h, ngx_uint_t *twin)
         return NGX_HTTP_SANDBOX_H_NONE;
     }
 
+    dashes = 0;
+
     for (i = first[h->key.len]; i != NGX_HTTP_SANDBOX_H_NONE; i = next[i]) {
 
         p = h->lowcase_key;
@@ -111,6 +113,12 @@ ngx_http_sandbox_header(ngx_table_elt_t *h, ngx_uint_t *twin)
 
         if (ngx_memcmp(p, q, h->key.len) == 0) {
             return i;
+        }
+
+        if (dashes || memchr(p, '_', h->key.len) == NULL) {
+            /* most that begin alike go on alike, too */
+            dashes = 1;
+            continue;
         }
 
         for (n = h->key.len; n; n--, p++, q++) {
