@@ -179,15 +179,18 @@ sb_request_arg(sb_request_ctx_t *c)
 {
     const char  *name = c->rule->arg;
 
-    if (name == NULL && strncmp(c->r->op->name, "isolated.", 9) == 0) {
-        name = "session_id";
+    if (c->route->arg.len) {
+
+        if (name == NULL && strncmp(c->r->op->name, "isolated.", 9) == 0) {
+            name = "session_id";
+        }
+
+        if (name) {
+            sb_object_str(&c->out, name, c->route->arg);
+        }
     }
 
-    if (name && c->route->arg.len) {
-        sb_object_str(&c->out, name, c->route->arg);
-    }
-
-    if (strcmp(c->r->op->name, "endpoint.get") == 0) {
+    if (sb_op_index(c->r->op) == SB_OP_ENDPOINT_GET) {
         sb_object_uint(&c->out, "port", "", c->route->port);
     }
 }

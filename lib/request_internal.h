@@ -4,6 +4,7 @@
 #define SB_REQUEST_INTERNAL_H_INCLUDED
 
 #include "json_object.h"
+#include "operation_table.h"
 #include "request_table.h"
 
 #define SB_REQUEST_DROPPED    64        /* names listed */

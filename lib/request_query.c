@@ -281,7 +281,7 @@ sb_request_query(sb_request_ctx_t *c)
         rc = sb_query_names(c, &p);
 
     } else if (rc == SB_OK) {
-        if (strcmp(c->r->op->name, "endpoint.get") == 0) {
+        if (sb_op_index(c->r->op) == SB_OP_ENDPOINT_GET) {
             sb_query_signed(c, &p);
         }
 

@@ -17,13 +17,25 @@ const char  sb_bad_port[] =
     "the segment that names a port is not a number from 1 to 65535";
 
 /* Bytes of a path that mean something; all others are copied. */
-static const bool  sb_special[256] = {
-    [0 ... 0x1f] = true, [0x7f] = true, ['%'] = true, ['/'] = true,
-    [';'] = true, ['?'] = true, ['#'] = true, ['\\'] = true
+#define SB_ROUTE_ODD    0x01
+#define SB_ROUTE_SLASH  0x02
+#define SB_ROUTE_DOT    0x04        /* does behind a slash only */
+#define SB_ROUTE_HIGH   0x08        /* not ASCII; copied, too */
+
+static const uint8_t  sb_route_class[256] = {
+    [0 ... 0x1f] = SB_ROUTE_ODD, [0x7f] = SB_ROUTE_ODD,
+    ['%'] = SB_ROUTE_ODD, [';'] = SB_ROUTE_ODD, ['?'] = SB_ROUTE_ODD,
+    ['#'] = SB_ROUTE_ODD, ['\\'] = SB_ROUTE_ODD,
+    ['/'] = SB_ROUTE_SLASH, ['.'] = SB_ROUTE_DOT,
+    [0x80 ... 0xff] = SB_ROUTE_HIGH
 };
+
+#define sb_special(c)                                                         \
+    (sb_route_class[(unsigned char) (c)] & (SB_ROUTE_ODD|SB_ROUTE_SLASH))
 
 
 static bool sb_route_raw(sb_str_t target);
+static bool sb_route_plain(sb_decoded_t *d, sb_str_t raw);
 static void sb_route_decode(sb_decoded_t *d, sb_str_t raw);
 static void sb_route_segment(sb_decoded_t *d, size_t start);
 static const char *sb_route_doubt(char c, bool escaped);
@@ -35,7 +47,7 @@ static sb_rc_t sb_route_climb(sb_route_t *route, const sb_decoded_t *d,
 static bool sb_route_carried(sb_str_t path);
 static sb_rc_t sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade);
 static bool sb_route_pattern(sb_route_t *route, const char *pattern,
-    sb_str_t *port);
+    size_t literal, sb_str_t *port);
 static bool sb_begins(sb_str_t s, size_t i, sb_str_t with);
 
 
@@ -55,6 +67,9 @@ typedef struct {
 static sb_route_rows_t
     sb_route_rows[SB_SURFACE_PORT + 1][SB_ROUTE_LETTERS];
 
+/* How much of each pattern stands for itself. */
+static uint8_t  sb_route_literal[UINT8_MAX + 1];
+
 
 __attribute__((constructor))
 static void
@@ -67,6 +82,9 @@ sb_route_init(void)
     for (i = 0; sb_op_row_table[i].op != NULL; i++) {
 
         row = &sb_op_row_table[i];
+
+        sb_route_literal[i % sizeof(sb_route_literal)]
+            = (uint8_t) strcspn(row->pattern, "{*");
 
         for (letter = 0; letter < SB_ROUTE_LETTERS; letter++) {
 
@@ -215,6 +233,42 @@ sb_route_raw(sb_str_t target)
 }
 
 
+/* Of nearly all paths nothing has to be decoded, and nothing is doubtful: such a
+ * one is copied. */
+static bool
+sb_route_plain(sb_decoded_t *d, sb_str_t raw)
+{
+    unsigned     c, odd, all;
+    const char  *p, *end = raw.data + raw.len;
+
+    odd = SB_ROUTE_ODD;
+    all = 0;
+
+    for (p = raw.data; p < end; p++) {
+
+        c = sb_route_class[(unsigned char) *p];
+
+        if (c & odd) {
+            return false;
+        }
+
+        /* "//", "/." and, by and by, "/.." */
+
+        odd = c & SB_ROUTE_SLASH ? SB_ROUTE_ODD|SB_ROUTE_SLASH|SB_ROUTE_DOT
+                                 : SB_ROUTE_ODD;
+        all |= c;
+    }
+
+    memcpy(d->data, raw.data, raw.len);
+
+    d->len = raw.len;
+    d->utf8 = !(all & SB_ROUTE_HIGH)
+              || sb_utf8_valid(sb_str(d->data, d->len));
+
+    return true;
+}
+
+
 /*
  * Decodes a path once and remembers the first doubtful place.  What is doubtful
  * is the same for all surfaces; how much of the path has to be free of it, the
@@ -232,6 +286,10 @@ sb_route_decode(sb_decoded_t *d, sb_str_t raw)
     d->dirty = SIZE_MAX;
     d->reason = NULL;
 
+    if (sb_route_plain(d, raw)) {
+        return;
+    }
+
     start = 0;
     p = raw.data;
     end = p + raw.len;
@@ -239,7 +297,7 @@ sb_route_decode(sb_decoded_t *d, sb_str_t raw)
     for ( ;; ) {
 
         for (out = d->data + d->len;
-             p < end && !sb_special[(unsigned char) *p];
+             p < end && !sb_special(*p);
              p++)
         {
             *out++ = *p;
@@ -253,19 +311,10 @@ sb_route_decode(sb_decoded_t *d, sb_str_t raw)
 
         c = *p;
 
-        if (c == '/' && d->reason == NULL && d->len > start) {
-            /* nearly all of them: behind a name */
-            sb_route_segment(d, start);
-            d->data[d->len++] = c;
-            start = d->len;
-            p++;
-            continue;
-        }
-
         escaped = c == '%' && sb_unescape(&c, p, end);
         p += escaped ? 3 : 1;
 
-        if (!sb_special[(unsigned char) c]) {
+        if (!sb_special(c)) {
             d->data[d->len++] = c;
             continue;
         }
@@ -590,6 +639,7 @@ static sb_rc_t
 sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade)
 {
     char                    first, verb;
+    size_t                  literal;
     sb_str_t                port;
     const sb_op_row_t      *row;
     const sb_route_rows_t  *rows;
@@ -602,15 +652,18 @@ sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade)
     for (size_t i = 0; i < rows->n; i++) {
 
         row = &sb_op_row_table[rows->rows[i]];
+        literal = sb_route_literal[rows->rows[i]];
 
         if ((row->pattern[1] != first && row->pattern[1] != '*')
+            || route->path.len < literal
             || (row->method[0] != '*'
                 && (row->method[0] != verb
                     || !sb_eq(method, sb_str(row->method,
                                              strlen(row->method)))))
             || ((row->when & SB_OPC_ROOT) && route->versioned)
             || ((row->when & SB_OPC_UPGRADE) && !upgrade)
-            || !sb_route_pattern(route, row->pattern, &port))
+            || memcmp(route->path.data, row->pattern, literal) != 0
+            || !sb_route_pattern(route, row->pattern, literal, &port))
         {
             continue;
         }
@@ -630,8 +683,10 @@ sb_route_row(sb_route_t *route, sb_str_t method, bool upgrade)
 }
 
 
+/* The first `literal` bytes of both are the same. */
 static bool
-sb_route_pattern(sb_route_t *route, const char *pattern, sb_str_t *port)
+sb_route_pattern(sb_route_t *route, const char *pattern, size_t literal,
+    sb_str_t *port)
 {
     size_t       i, end;
     sb_str_t     path, sandbox, arg;
@@ -642,7 +697,8 @@ sb_route_pattern(sb_route_t *route, const char *pattern, sb_str_t *port)
     arg = sb_str(NULL, 0);
     *port = arg;
 
-    i = 0;
+    i = literal;
+    pattern += literal;
 
     for ( ;; ) {
 
