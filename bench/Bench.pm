@@ -174,6 +174,7 @@ sub front {
 
             if ($mode eq 'plain') {
                 $conf =~ s/sandbox on;//;
+                $conf =~ s/request_pool_size [^;]+;//;
                 $conf =~ s/\$sandbox_upstream_uri/\$request_uri/;
                 $conf =~ s/\$sandbox_upstream_host/\$http_host/;
                 $conf =~ s/\$sandbox_connection/""/;

@@ -243,6 +243,7 @@ http {
     server {
         listen 127.0.0.1:$v{port};
         server_name localhost gateway.test;
+        request_pool_size 12k;
 
         sandbox_upstream $v{upstream_url};
         $key
