@@ -41,6 +41,7 @@ typedef struct {
     bool          has_next, has_previous;
     int64_t       next, previous;
     bool          partial;
+    bool          cut;          /* in front: of `back` */
 } ask_page_t;
 
 
@@ -278,6 +279,28 @@ ask_page_read(api_t *api, ask_list_t *s, ask_page_t *page, index_answer_t *a)
 }
 
 
+/* The records of a page; where they are too much, those stay that are next to
+ * the bound it was asked from. */
+static void
+ask_page_tell(api_t *api, const ask_list_t *s, sb_out_t *out,
+    ask_page_t *page, ask_records_t *r)
+{
+    if (!s->back) {
+        ask_records(api, out, page->hits, page->n, ASK_ANSWER_BYTES, r);
+        return;
+    }
+
+    ask_records_last(api, out, page->hits, page->n, ASK_ANSWER_BYTES, r);
+
+    if (out->rc == SB_OK && r->first) {
+        page->hits += r->first;
+        page->n -= r->first;
+        page->more = true;
+        page->cut = true;
+    }
+}
+
+
 /* Where the pages around it are; `taken` of its hits are told. */
 static void
 ask_page_around(api_t *api, const ask_list_t *s, const index_answer_t *a,
@@ -315,7 +338,7 @@ ask_page_around(api_t *api, const ask_list_t *s, const index_answer_t *a,
     page->previous = first;
 
     if (back) {
-        page->has_next = taken < page->n || ask_page_has(api, s, !asc, last);
+        page->has_next = ask_page_has(api, s, !asc, last);
         page->has_previous = page->more;
 
     } else {
@@ -327,7 +350,7 @@ ask_page_around(api_t *api, const ask_list_t *s, const index_answer_t *a,
 
         if (back) {
             page->has_previous = true;
-            page->previous = a->resume;
+            page->previous = page->cut ? first : a->resume;
 
         } else if (taken == page->n) {
             page->has_next = true;
@@ -505,7 +528,7 @@ ask_list_answer(ask_question_t *q, ask_list_t *s)
     sb_out_text(&out, "{");
     sb_out_key(&out, "items");
     sb_out_text(&out, "[");
-    ask_records(api, &out, page.hits, page.n, ASK_ANSWER_BYTES, &r);
+    ask_page_tell(api, s, &out, &page, &r);
     sb_out_text(&out, "]");
 
     if (out.rc != SB_OK) {

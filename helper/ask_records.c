@@ -140,9 +140,30 @@ ask_records_read(api_t *api, sb_out_t *text, ask_place_t **order,
 }
 
 
+/* Where the last of them begin that reach `most` bytes. */
+static size_t
+ask_records_first(const ask_place_t *places, size_t n, size_t most)
+{
+    bool    any;
+    size_t  len;
+
+    any = false;
+
+    for (len = 0; n && !(any && len >= most); n--) {
+
+        if (places[n - 1].len) {
+            len += places[n - 1].len + any;
+            any = true;
+        }
+    }
+
+    return n;
+}
+
+
 static bool
 ask_records_try(api_t *api, sb_out_t *out, const index_hit_t *hits,
-    size_t n, size_t most, ask_records_t *r)
+    size_t n, size_t most, bool last, ask_records_t *r)
 {
     bool           ok;
     size_t         i, from;
@@ -174,10 +195,11 @@ ask_records_try(api_t *api, sb_out_t *out, const index_hit_t *hits,
     }
 
     from = out->buf.len;
+    r->first = last && ok ? ask_records_first(places, n, most) : 0;
 
-    for (i = 0; i < n && ok; i++) {
+    for (i = r->first; i < n && ok; i++) {
 
-        if (r->written && out->buf.len - from >= most) {
+        if (!last && r->written && out->buf.len - from >= most) {
             break;
         }
 
@@ -200,22 +222,44 @@ done:
 }
 
 
-void
-ask_records(api_t *api, sb_out_t *out, const index_hit_t *hits, size_t n,
-    size_t most, ask_records_t *r)
+static void
+ask_records_some(api_t *api, sb_out_t *out, const index_hit_t *hits, size_t n,
+    size_t most, bool last, ask_records_t *r)
 {
+    size_t  from;
+
+    from = 0;
     memset(r, 0, sizeof(ask_records_t));
 
     /* very large ones: fewer at a time */
 
     while (n && out->rc == SB_OK
-           && !ask_records_try(api, out, hits, n, most, r))
+           && !ask_records_try(api, out, hits + from, n, most, last, r))
     {
         if (n == 1) {
             out->rc = out->rc == SB_OK ? SB_LIMIT : out->rc;
             break;
         }
 
+        from += last ? n / 2 : 0;
         n = (n + 1) / 2;
     }
+
+    r->first += from;
+}
+
+
+void
+ask_records(api_t *api, sb_out_t *out, const index_hit_t *hits, size_t n,
+    size_t most, ask_records_t *r)
+{
+    ask_records_some(api, out, hits, n, most, false, r);
+}
+
+
+void
+ask_records_last(api_t *api, sb_out_t *out, const index_hit_t *hits, size_t n,
+    size_t most, ask_records_t *r)
+{
+    ask_records_some(api, out, hits, n, most, true, r);
 }

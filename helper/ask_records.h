@@ -10,7 +10,8 @@
                                                behind a record */
 
 typedef struct {
-    size_t    taken;        /* of the hits, from the first: written, or gone */
+    size_t    first;        /* of the hits that were taken */
+    size_t    taken;        /* of the hits, from that one: written, or gone */
     size_t    written;
     bool      unreadable;   /* some could not be read, or just moved from
                                _gateway into the file of their sandbox */
@@ -22,6 +23,10 @@ typedef struct {
  * is gone by now is left out.
  */
 void ask_records(api_t *api, sb_out_t *out, const index_hit_t *hits,
+    size_t n, size_t most, ask_records_t *r);
+/* The same of those that end with the last hit: what is too much is left out in
+ * front of them. */
+void ask_records_last(api_t *api, sb_out_t *out, const index_hit_t *hits,
     size_t n, size_t most, ask_records_t *r);
 
 #endif /* ASK_RECORDS_H_INCLUDED */

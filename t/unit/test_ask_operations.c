@@ -85,15 +85,11 @@ teardown_list(void **state)
 }
 
 
-/* The ids of the answer, and "..." when it is not complete. */
-static const char *
-listed(const char *query)
+static char *
+answer(const char *query)
 {
-    ask_int_t    i;
-    const char  *p;
-    char        *text;
-    size_t       n;
-    static char  out[512];
+    char       *text;
+    ask_int_t   i;
 
     memset(&i, 0, sizeof(i));
     i.q.query = sb_str(query, strlen(query));
@@ -106,7 +102,23 @@ listed(const char *query)
     assert_true(i.body.len > 0);
     text = strndup(i.body.data, i.body.len);
     assert_non_null(text);
+    sb_buf_free(&i.body);
+    i.q.release(i.q.state);
 
+    return text;
+}
+
+
+/* The ids of the answer, and "..." when it is not complete. */
+static const char *
+listed(const char *query)
+{
+    char        *text;
+    size_t       n;
+    const char  *p;
+    static char  out[512];
+
+    text = answer(query);
     n = 0;
     out[0] = '\0';
 
@@ -121,8 +133,6 @@ listed(const char *query)
                     strncmp(p + 11, "true", 4) == 0 ? "." : "...");
 
     free(text);
-    sb_buf_free(&i.body);
-    i.q.release(i.q.state);
 
     return out;
 }
@@ -157,6 +167,90 @@ test_downwards(void **state)
 }
 
 
+/* The number that stands behind a name; 0: null. */
+static int64_t
+number(const char *text, const char *name)
+{
+    const char  *p;
+
+    p = strstr(text, name);
+    assert_non_null(p);
+
+    return strtoll(p + strlen(name), NULL, 10);
+}
+
+
+/* Follows with one parameter from page to page, in 1 MiB each, and counts the
+ * records; each has to be there once. */
+static unsigned
+follow(const char *ask, const char *way, int64_t from)
+{
+    int64_t      cursor;
+    char         query[96], *text;
+    unsigned     n, pages;
+    const char  *p;
+    uint8_t      seen[512] = { 0 };
+
+    for (n = 0, pages = 0; from; pages++) {
+        assert_true(pages < 20);
+        (void) snprintf(query, sizeof(query), ask, (long long) from);
+        text = answer(query);
+        assert_true(strlen(text) < 3 * 1024 * 1024 / 2);
+
+        for (p = text; (p = strstr(p, "{\"seq\":")) != NULL; p++) {
+            cursor = number(p, ",\"cursor\":");
+            assert_true(cursor > 0 && cursor < 512);
+            assert_int_equal(seen[cursor], 0);
+            seen[cursor] = 1;
+            n++;
+        }
+
+        from = number(text, way);
+        free(text);
+    }
+
+    assert_true(pages > 2);
+
+    return n;
+}
+
+
+/* A page that is cut at its size keeps what is next to the bound it was asked
+ * from: who goes on from its end passes nothing. */
+static void
+test_cut(void **state)
+{
+    char       *path;
+    unsigned    i;
+    char        id[16];
+    settled_t   settled;
+
+    (void) state;
+
+    path = malloc(8192);
+    assert_non_null(path);
+    memset(path, 'x', 8191);
+    path[8191] = '\0';
+
+    for (i = 0; i < 400; i++) {
+        (void) snprintf(id, sizeof(id), "large%u", i);
+        add(.id = id, .path = path);
+    }
+
+    free(path);
+    settled_init(&settled);
+    settled_put(&settled);
+    sync_index();
+
+    assert_int_equal(follow("order=asc&limit=500&after=%lld", "\"next\":", 6),
+                     400);
+    assert_int_equal(follow("limit=500&before=%lld", "\"next\":", 407), 405);
+    assert_int_equal(follow("limit=500&after=%lld", "\"previous\":", 6), 400);
+    assert_int_equal(follow("order=asc&limit=500&before=%lld",
+                            "\"previous\":", 407), 405);
+}
+
+
 int
 main(void)
 {
@@ -165,7 +259,8 @@ main(void)
 
     const struct CMUnitTest  tests[] = {
         list_case(test_upwards),
-        list_case(test_downwards)
+        list_case(test_downwards),
+        list_case(test_cut)
     };
 
     (void) log_open("/dev/null");
