@@ -312,6 +312,54 @@ retain_tell_full(retain_t *r, retain_file_t *f, store_db_t *db,
 }
 
 
+/*
+ * Does somebody have the lease under which records are deleted (format 12, 13)?
+ * Then none are for now: who copies them loses none under his hands.  A bound
+ * has to hold, so it counts for an hour on end.
+ */
+static bool
+retain_leased(retain_file_t *f, store_db_t *db)
+{
+    int            rc;
+    uint64_t       now;
+    sqlite3_stmt  *st;
+
+    rc = sqlite3_prepare_v2(db->db, "select 1 from history_leases where"
+                            " resource_key = 'history:cleanup' and expires_at"
+                            " > ?1", -1, &st, NULL);
+
+    if (rc == SQLITE_OK) {
+        store_bind_time(st, 1, sb_now_us());
+        rc = sqlite3_step(st);
+        (void) sqlite3_finalize(st);
+    }
+
+    if (rc != SQLITE_ROW) {
+        f->lease_us = 0;
+        return false;
+    }
+
+    now = sb_mono_us();
+    f->lease_us = f->lease_us ? f->lease_us : now;
+
+    if (now >= f->lease_us + RETAIN_LEASE_US) {
+        log_minutely(LOG_WARN, "somebody has the cleanup lease of the history "
+                     "of %s for more than an hour: its limits hold all the "
+                     "same", f->dir);
+        return false;
+    }
+
+    /* from the beginning, later */
+    f->after = 0;
+    f->busy = false;
+    f->squeeze = 0;
+    f->dry = true;
+    f->dry_us = now + RETAIN_TOUCH_US;
+
+    return true;
+}
+
+
 /* Which limit is not kept?  NULL: all are. */
 static const char *
 retain_rule(retain_t *r, retain_file_t *f, const retain_facts_t *facts,
@@ -506,6 +554,7 @@ retain_room(retain_t *r, store_db_t *db)
 
         if (retain_facts(r, db, &facts) != SQLITE_OK || facts.held
             || retain_rule(r, f, &facts, &rule) == NULL
+            || retain_leased(f, db)
             || !retain_purge(r, f, db, &facts, &rule))
         {
             break;
@@ -738,7 +787,9 @@ retain_look(retain_t *r, retain_file_t *f)
     retain_gap(r, f, db, &facts);
     more = false;
 
-    if (!facts.held && retain_rule(r, f, &facts, &rule)) {
+    if (!facts.held && retain_rule(r, f, &facts, &rule)
+        && !retain_leased(f, db))
+    {
         more = retain_purge(r, f, db, &facts, &rule);
 
         if (retain_set_aside(r, f)) {

@@ -16,6 +16,7 @@
 #define RETAIN_DRY_US     1000000u      /* where nothing can go is not asked for
                                            so long */
 #define RETAIN_BUSY_MS    250           /* as the store has it */
+#define RETAIN_LEASE_US   3600000000u   /* somebody's lease counts so long */
 #define RETAIN_GONE_US    10000000u     /* what comes behind a delete has come */
 #define RETAIN_GAP_US     3600000000u   /* gaps of a full file are told, once in */
 #define RETAIN_TRIM       (256 * 1024)  /* bytes of a log that are worth it */
@@ -53,6 +54,7 @@ struct retain_file_s {
     uint64_t        look_us;        /* not before */
     uint64_t        squeeze;        /* bytes that must go for the total */
     uint64_t        gap_us;         /* when a gap was told last */
+    uint64_t        lease_us;       /* somebody has a lease since; 0: nobody */
     int64_t         after;          /* place in the run */
 };
 

@@ -206,6 +206,45 @@ test_config_again(void **state)
 }
 
 
+/* Nothing goes while somebody has the lease of cleanup, for its time. */
+static void
+test_lease(void **state)
+{
+    retain_file_t  *file;
+
+    (void) state;
+
+    seen("a");
+    command(1, "a", 100, 0);
+    go();
+    errand_ok("a", "lease-acquire\0--resource-key\0history:cleanup\0"
+              "--owner-id\0me\0--ttl-ms\0" "600000", "\"acquired\":true");
+    at(30 * DAY);
+    work();
+    commands("a", "1");
+
+    /* who never gives it back does not keep everything for ever */
+    file = retain_file(retain, "a", false);
+    assert_true(file->lease_us != 0);
+    file->lease_us -= RETAIN_LEASE_US;
+    retain_queue(retain, file);
+    while (retain_work(retain, UINT64_MAX, 1000000)) { /* void */ }
+    commands("a", "0");
+
+    seen("b");
+    command(2, "b", 100, 0);
+    go();
+    errand_ok("b", "lease-acquire\0--resource-key\0history:cleanup\0"
+              "--owner-id\0me\0--ttl-ms\0" "600000", "\"acquired\":true");
+    work();
+    commands("b", "1");
+    errand_ok("b", "lease-release\0--resource-key\0history:cleanup\0"
+              "--owner-id\0me", "\"released\":true");
+    while (retain_work(retain, UINT64_MAX, 1000000)) { /* void */ }
+    commands("b", "0");
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -213,7 +252,8 @@ main(int argc, char **argv)
         limits_case(test_config_ttl),
         limits_case(test_hold_configured),
         limits_case(test_cleanup_told),
-        limits_case(test_config_again)
+        limits_case(test_config_again),
+        limits_case(test_lease)
     };
 
     return store_run(argc, argv, tests);
