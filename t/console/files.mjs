@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import {
-  becomes, facts, is, inAll, live, looks, ok, open, run, sees, serious, settled, shot, token, until, url,
+  becomes, facts, is, inAll, live, looks, ok, open, run, sees, serious, settled, shot, signIn, token, until, url,
 } from './lib/browser.mjs';
 
 const at = (path, more = '') => `${url}sandboxes/${facts.sandbox}/files${path ? `?path=${encodeURIComponent(path)}` : ''}${more}`;
@@ -168,6 +168,103 @@ const parts = {
     ok(await comes(async () => await stored('/workspace/notes.txt') === 'mine 3\nand theirs 3\n'), 'both: what was merged by hand is stored');
     await dialog(page).waitFor({ state: 'detached' });
     await well(page, 'conflict');
+  },
+
+  'a file grows while it is edited': async (browser) => {
+    const page = await files(browser, '/workspace/growing.log');
+
+    await shown(page, 'line 1');
+    await live(page);
+    await type(page, 'a note of mine\n');
+    await page.getByText('Not saved').first().waitFor();
+    await execd('command', { method: 'POST', body: JSON.stringify({ command: 'head -c 5000000 /dev/zero | tr "\\0" x >> /workspace/growing.log' }) }).then((r) => r.text());
+    await page.getByText('Somebody else has changed this file').waitFor();
+    ok(await shown(page, 'a note of mine'), 'what is typed stays in the editor, however much was added to the file');
+
+    await execd('command', { method: 'POST', body: JSON.stringify({ command: 'head -c 5000000 /dev/zero | tr "\\0" x >> /workspace/growing.log' }) }).then((r) => r.text());
+    await sees(page.getByText('The file has grown to 9.5 MB'), 'and when it is too much to be compared it is said what to do');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy your text' }).click();
+    await becomes(() => page.evaluate(() => navigator.clipboard.readText()), 'a note of mine\n', 'the text can be taken along');
+    await well(page, 'grown');
+  },
+
+  'a sandbox stops while one edits': async (browser) => {
+    const page = await open(browser);
+    const change = (to) => fetch(new URL(`../v1/sandboxes/${facts.stops}/${to}`, url), {
+      method: 'POST', headers: { 'OPEN-SANDBOX-API-KEY': token },
+    });
+
+    await page.goto(`${url}sandboxes/${facts.stops}/files?path=/workspace/plan.txt`);
+    await shown(page, 'as it was');
+    await live(page);
+    await type(page, 'half an hour of work\n');
+    await page.getByText('Not saved').first().waitFor();
+    await change('pause');
+    await page.getByText('The sandbox does not run any more. Your text is still here').waitFor();
+    ok(await shown(page, 'half an hour of work'), 'what is typed is still there when the sandbox has stopped');
+    ok(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled(), 'there is nothing to save it to');
+    await shot(page, 'stopped');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy your text' }).click();
+    await becomes(() => page.evaluate(() => navigator.clipboard.readText()), 'half an hour of work\n', 'but it can be taken along');
+
+    await change('resume');
+    await page.getByText('The sandbox does not run any more').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('plan.txt is saved').waitFor();
+    ok(true, 'or saved when it runs again');
+    await well(page, 'stopped', (e) => /status of 4|status of 5/.test(e));
+  },
+
+  'a session ends while one edits': async (browser) => {
+    const page = await open(browser, { as: null });
+    const end = () => page.context().request.delete(new URL('api/v1/session', url).href, { headers: { Origin: new URL(url).origin } });
+    const over = page.getByText('Your session is over.', { exact: false });
+
+    await page.goto(at('/workspace/notes.txt'));
+    await signIn(page);
+    await lines(page).waitFor();
+    await type(page, 'typed before the session was over\n');
+    await page.getByText('Not saved').first().waitFor();
+    await end();
+    await page.keyboard.press('Control+s');
+    await over.waitFor();
+    is(await page.getByRole('button', { name: 'Save', exact: true }).count(), 0, 'who has no session sees nothing and can do nothing');
+    await shot(page, 'session-over');
+    await signIn(page);
+    await over.waitFor({ state: 'detached' });
+    ok(await shown(page, 'typed before the session was over'), 'who signs in again finds what was typed');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('notes.txt is saved').waitFor();
+    is(await stored('/workspace/notes.txt'), 'typed before the session was over\n', 'and saves it');
+
+    await page.getByRole('button', { name: 'New folder' }).first().click();
+    await dialog(page).getByLabel('Name').fill('half/filled');
+    await end();
+    await dialog(page).getByRole('button', { name: 'Create' }).click();
+    await over.waitFor();
+    is(await serious(page), [], 'the way in over a dialog: axe finds nothing serious');
+    await page.getByLabel('Token', { exact: true }).fill(token);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await over.waitFor({ state: 'detached' });
+    is(await dialog(page).getByLabel('Name').inputValue(), 'half/filled', 'what is half filled in stays as well');
+    await page.keyboard.press('Escape');
+    await dialog(page).waitFor({ state: 'detached' });
+    await live(page);
+    await write('/workspace/after-the-session.txt', 'x');
+    await row(page, 'after-the-session.txt').waitFor();
+    ok(true, 'and the page follows what happens, as before');
+
+    await type(page, 'of somebody else\n');
+    await page.getByText('Not saved').first().waitFor();
+    await end();
+    await page.keyboard.press('Control+s');
+    await over.waitFor();
+    await signIn(page, facts.other);
+    await lines(page).waitFor();
+    ok(await shown(page, 'typed before the session was over') && !(await text(page)).includes('of somebody else'), 'another person begins anew');
+    await well(page, 'session', (e) => /status of 401 |INCOMPLETE_CHUNKED_ENCODING .*\/live\b|status of 404 .*half/.test(e));
   },
 
   'new, rename, move, delete': async (browser) => {

@@ -52,7 +52,15 @@ $c->command($id, "head -c 6000000 /dev/zero | tr '\\0' x > $w/large.log; mkdir $
 $c->write($id, "$w/odd/<img src=x onerror=alert(1)>.txt", "<script>document.title=1</script> \x1b]52;c;ZXZpbA==\x07\n");
 $c->write($id, "$w/odd/\x{202e}gnp.exe", "x\n");
 
-$c->fact(sandbox => $id);
+# one that stops while somebody edits there
+my $stops = $c->sandbox('nightly-build');
+
+$c->write($stops, "$w/plan.txt", "as it was\n");
+$c->write($id, "$w/growing.log", "line 1\n");
+
+my $other = $c->ask(POST => '/console/api/v1/tokens', json => { role => 'operator', actor => { id => 'somebody-else' } })->json->{token};
+
+$c->fact(sandbox => $id, stops => $stops, other => $other);
 $c->look('files');
 $c->stop;
 

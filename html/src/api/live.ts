@@ -5,7 +5,7 @@
 // open six connections to a host, and eight tabs have to work.
 
 import { useEffect, useRef, useState } from 'react';
-import { sessionEnded } from './credential';
+import { onSessionBegin, sessionEnded, sessionIsOver } from './credential';
 import { apiUrl, type Params } from './request';
 import { EventParser } from './sse';
 import type { LiveEvent } from './types';
@@ -44,12 +44,14 @@ export class LiveStream {
   private answered = false;
   private heard = false;
   private closed = false;
+  private readonly deaf: () => void;
 
   constructor(private readonly o: LiveOptions) {
     this.last = o.after === undefined ? null : String(o.after);
     document.addEventListener('visibilitychange', this.onVisibility);
     addEventListener('online', this.onOnline);
     addEventListener('offline', this.onOffline);
+    this.deaf = onSessionBegin(this.onOnline);
 
     if (document.hidden) {
       o.onState?.('paused');
@@ -63,6 +65,7 @@ export class LiveStream {
     document.removeEventListener('visibilitychange', this.onVisibility);
     removeEventListener('online', this.onOnline);
     removeEventListener('offline', this.onOffline);
+    this.deaf();
     clearTimeout(this.timer);
     clearTimeout(this.hiding);
     this.hangUp();
@@ -109,6 +112,11 @@ export class LiveStream {
   }
 
   private async connect(): Promise<void> {
+    if (sessionIsOver()) {
+      this.o.onState?.('waiting');
+      return;
+    }
+
     const aborter = new AbortController();
     this.aborter = aborter;
     this.o.onState?.('connecting');
@@ -129,8 +137,10 @@ export class LiveStream {
         headers, signal: aborter.signal, credentials: 'same-origin', cache: 'no-store',
       });
 
+      // who signs in again goes on from here
       if (response.status === 401) {
-        this.close();
+        this.hangUp();
+        this.o.onState?.('waiting');
         sessionEnded();
         return;
       }

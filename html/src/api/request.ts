@@ -2,7 +2,7 @@
 // routes, with the session's credential and errors as ApiError.
 
 import { apiRoot, sandboxRoot } from '@/lib/mount';
-import { sessionEnded } from './credential';
+import { sessionEnded, sessionIsOver } from './credential';
 import { ApiError, errorOf } from './errors';
 
 type Value = string | number | boolean | null | undefined;
@@ -62,6 +62,10 @@ export async function request(url: string, o: Options = {}): Promise<Response> {
   if (o.json !== undefined) {
     headers['Content-Type'] = 'application/json';
     body = JSON.stringify(o.json);
+  }
+
+  if (sessionIsOver() && !o.keepSession) {
+    throw new ApiError(401, 'GATEWAY_UNAUTHENTICATED', '');
   }
 
   let response: Response;

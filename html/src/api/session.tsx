@@ -5,7 +5,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import {
   createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState,
 } from 'react';
-import { onSessionEnd, sessionEnded } from './credential';
+import { onSessionEnd, sessionBegun, sessionEnded, sessionIsOver } from './credential';
 import { api } from './request';
 
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
@@ -44,6 +44,12 @@ function read(answer: SessionAnswer): Session | null {
 const whoAmI = async (): Promise<Session | null> =>
   read(await api<SessionAnswer>('session', { keepSession: true }));
 
+/** The same person, who may do the same. */
+const same = (a: Session, b: Session) =>
+  a.name !== null && a.name === b.name && a.role === b.role && a.sandboxes.join() === b.sandboxes.join();
+
+const rest = { predicate: (q: { queryKey: readonly unknown[] }) => q.queryKey[0] !== 'session' };
+
 const signIn = (by: { token: string } | { code: string }): Promise<unknown> =>
   api('session', { method: 'POST', json: by, keepSession: true });
 
@@ -51,8 +57,8 @@ interface Value {
   session: Session | null;
   loading: boolean;
   error: Error | null;
-  /** There was a session, and the gateway no longer takes it. */
-  ended: boolean;
+  /** Whose session it was that the gateway no longer takes. */
+  ended: Session | null;
   signIn(by: { token: string } | { code: string }): Promise<void>;
   signOut(): Promise<void>;
   /** May this session do what needs that role?  Unknown roles may: the gateway decides. */
@@ -65,10 +71,37 @@ const Context = createContext<Value | null>(null);
 
 export function SessionProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
-  const [ended, setEnded] = useState(false);
+  const [ended, setEnded] = useState<Session | null>(null);
+  const last = useRef<Session | null>(null);
+
+  // what was open for somebody stays for them, and for nobody else
+  const learn = useCallback((now: Session | null) => {
+    const before = last.current;
+
+    if (now === null) {
+      setEnded(before);
+      return;
+    }
+
+    const again = sessionIsOver();
+
+    last.current = now;
+    sessionBegun();
+    if (before && !same(before, now)) {
+      client.removeQueries(rest);
+    } else if (again) {
+      void client.invalidateQueries(rest);
+    }
+  }, [client]);
+
   const { data, isPending, error } = useQuery({
     queryKey: ['session'],
-    queryFn: whoAmI,
+    queryFn: async () => {
+      const now = await whoAmI();
+
+      learn(now);
+      return now;
+    },
     staleTime: 60_000,
     // who cannot be told who is signed in, for a gateway that is away, is told as soon as it is back
     refetchInterval: (q) => (q.state.status === 'error' ? 3_000 : 5 * 60_000),
@@ -82,11 +115,9 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   }
 
   useEffect(() => onSessionEnd(() => {
-    if (client.getQueryData(['session'])) {
-      setEnded(true);
-    }
+    learn(null);
     client.setQueryData(['session'], null);
-  }), [client]);
+  }), [client, learn]);
 
   // not a second later than the gateway says
   useEffect(() => {
@@ -101,15 +132,19 @@ export function SessionProvider({ children }: { children: ReactNode }) {
 
   const doSignIn = useCallback(async (by: { token: string } | { code: string }) => {
     await signIn(by);
-    setEnded(false);
-    client.removeQueries({ predicate: (q) => q.queryKey[0] !== 'session' });
-    await client.invalidateQueries({ queryKey: ['session'] });
-  }, [client]);
+
+    const now = await whoAmI();
+
+    await client.cancelQueries({ queryKey: ['session'] });
+    learn(now);
+    client.setQueryData(['session'], now);
+  }, [client, learn]);
 
   const doSignOut = useCallback(async () => {
     await api('session', { method: 'DELETE', keepSession: true });
-    setEnded(false);
-    client.removeQueries({ predicate: (q) => q.queryKey[0] !== 'session' });
+    last.current = null;
+    setEnded(null);
+    client.removeQueries(rest);
     client.setQueryData(['session'], null);
   }, [client]);
 
@@ -117,7 +152,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     session,
     loading: isPending && !failed.current,
     error: session ? null : failed.current,
-    ended,
+    ended: session ? null : ended,
     signIn: doSignIn,
     signOut: doSignOut,
     limited: (session?.sandboxes.length ?? 0) > 0,

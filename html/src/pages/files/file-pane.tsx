@@ -1,19 +1,19 @@
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { ArrowLeft, Download, History, Lock as LockIcon, Save } from 'lucide-react';
+import { ArrowLeft, Copy, Download, History, Lock as LockIcon, Save, TriangleAlert } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { contentQuery, type Entry, readFile } from '@/api/files';
 import { locksQuery } from '@/api/locks';
 import { useFormat } from '@/lib/format';
 import { save as saveBlob } from '@/lib/save';
 import { Button } from '@/ui/button';
-import { CopyButton } from '@/ui/copy';
+import { CopyButton, copyText } from '@/ui/copy';
 import { Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
 import { harmless, Recorded } from '@/ui/plain-text';
 import { Tag } from '@/ui/status';
 import { Time } from '@/ui/time';
-import { toastError } from '@/ui/toast';
+import { toast, toastError } from '@/ui/toast';
 import { baseName, within } from './paths';
 import { BinaryView, ImageView, LargeView } from './preview';
 import { useFilesSearch } from './search';
@@ -23,6 +23,8 @@ import { Versions } from './versions';
 
 const EDITED = 4 * 1024 * 1024;
 const PICTURED = 32 * 1024 * 1024;
+// what has grown while it is edited is read up to here, to be compared
+const COMPARED = 2 * EDITED;
 
 /** Somebody works on this path: who, and since when. */
 function LockNotice({ id, path }: { id: string; path: string }) {
@@ -47,6 +49,8 @@ function LockNotice({ id, path }: { id: string; path: string }) {
 interface Props {
   id: string;
   entry: Entry;
+  /** False once the sandbox has stopped while this was edited. */
+  running: boolean;
   /** It was there when it was opened, and is not any more. */
   gone: boolean;
   mayWrite: boolean;
@@ -57,8 +61,9 @@ interface Props {
   menu: ReactNode;
 }
 
-export function FilePane({ id, entry, gone, mayWrite, dirty, onDirty, saver, onBack, menu }: Props) {
+export function FilePane({ id, entry, running, gone, mayWrite, dirty, onDirty, saver, onBack, menu }: Props) {
   const { t } = useTranslation('files');
+  const { t: common } = useTranslation();
   const { bytes } = useFormat();
   const client = useQueryClient();
   const [search, setSearch] = useFilesSearch();
@@ -66,9 +71,12 @@ export function FilePane({ id, entry, gone, mayWrite, dirty, onDirty, saver, onB
   const [asText, setAsText] = useState(false);
   const { path } = entry;
   const image = imageType(path);
-  const large = entry.size > (image && !asText ? PICTURED : EDITED);
+  const limit = image && !asText ? PICTURED : EDITED;
+  // what is edited stays in the editor, however much somebody else has added to it
+  const large = entry.size > limit && !dirty;
+  const grown = dirty && entry.size > COMPARED;
   const versions = search.view === 'versions';
-  const { data: content, error, refetch } = useQuery({ ...contentQuery(id, path), enabled: !large && entry.type !== 'other' });
+  const { data: content, error, refetch } = useQuery({ ...contentQuery(id, path), enabled: !large && !grown && entry.type !== 'other' });
 
   // written by somebody: by whom does not matter, what stands there is read again
   const stamp = `${entry.modified_at} ${entry.size}`;
@@ -90,6 +98,15 @@ export function FilePane({ id, entry, gone, mayWrite, dirty, onDirty, saver, onB
     setBusy(null);
   };
 
+  const copyAll = async () => {
+    try {
+      await copyText(saver.current?.text() ?? '');
+      toast(common('copied'));
+    } catch (e) {
+      toastError(e);
+    }
+  };
+
   const download = async () => {
     setBusy('download');
 
@@ -107,7 +124,7 @@ export function FilePane({ id, entry, gone, mayWrite, dirty, onDirty, saver, onB
       return <p className="p-4 text-sm text-dim">{t('special')}</p>;
     }
     if (large) {
-      return <LargeView id={id} entry={entry} limit={image && !asText ? PICTURED : EDITED} />;
+      return <LargeView id={id} entry={entry} limit={limit} />;
     }
     if (error && !content) {
       return (
@@ -149,7 +166,7 @@ export function FilePane({ id, entry, gone, mayWrite, dirty, onDirty, saver, onB
             <Button size="sm" look="quiet" disabled={dirty} onClick={() => setAsText(!asText)}>{asText ? t('image.show') : t('image.source')}</Button>
           )}
           {editing && mayWrite && !versions && (
-            <Button size="sm" look={dirty ? 'primary' : 'plain'} busy={busy === 'save'} disabled={!dirty}
+            <Button size="sm" look={dirty ? 'primary' : 'plain'} busy={busy === 'save'} disabled={!dirty || !running}
               icon={<Save size={14} aria-hidden />} onClick={() => void save()}
             >
               {t('save')}
@@ -167,9 +184,16 @@ export function FilePane({ id, entry, gone, mayWrite, dirty, onDirty, saver, onB
         </span>
       </div>
       <LockNotice id={id} path={path} />
+      {dirty && (!running || grown) && (
+        <div role="alert" className="flex flex-wrap items-center gap-2 border-b border-warn bg-warn-tint px-3 py-1.5 text-sm">
+          <TriangleAlert size={15} aria-hidden className="shrink-0 text-warn" />
+          <p className="min-w-0 flex-1">{running ? t('grown', { size: bytes(entry.size) }) : t('stopped')}</p>
+          <Button size="sm" icon={<Copy size={14} aria-hidden />} onClick={() => void copyAll()}>{t('copyAll')}</Button>
+        </div>
+      )}
       {gone && !dirty && <p role="alert" className="border-b border-warn bg-warn-tint px-3 py-1.5 text-sm">{t('gone')}</p>}
       <div className={versions ? 'hidden' : 'flex min-h-0 flex-1 flex-col'}>{body()}</div>
-      {versions && <Versions id={id} path={path} running mayWrite={mayWrite} exists={!gone} dirty={dirty} />}
+      {versions && <Versions id={id} path={path} running={running} mayWrite={mayWrite && running} exists={!gone} dirty={dirty} />}
     </section>
   );
 }

@@ -9,6 +9,8 @@ import type { Saver } from './text-file';
 
 interface Props {
   path: string;
+  /** There is something to save to. */
+  running: boolean;
   dirty: boolean;
   /** The same, known at once and not with the next drawing. */
   edits: RefObject<boolean>;
@@ -16,7 +18,7 @@ interface Props {
 }
 
 /** Asks before edits are lost: to another file, to another page, out of the tab. */
-export function UnsavedGuard({ path, dirty, edits, saver }: Props) {
+export function UnsavedGuard({ path, running, dirty, edits, saver }: Props) {
   const { t } = useTranslation('files');
   const [busy, setBusy] = useState(false);
   const blocker = useBlocker(({ currentLocation: from, nextLocation: to }) => edits.current
@@ -55,7 +57,7 @@ export function UnsavedGuard({ path, dirty, edits, saver }: Props) {
         <>
           <Button disabled={busy} onClick={() => blocker.reset?.()}>{t('guard.stay')}</Button>
           <Button look="danger" disabled={busy} onClick={() => blocker.proceed?.()}>{t('guard.discard')}</Button>
-          <Button look="primary" busy={busy} onClick={() => void save()}>{t('guard.save')}</Button>
+          {running && <Button look="primary" busy={busy} onClick={() => void save()}>{t('guard.save')}</Button>}
         </>
       )}
     />

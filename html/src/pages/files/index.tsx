@@ -49,11 +49,12 @@ export function Component() {
   // where its state is not known, the sandbox itself is asked
   const running = !sandbox?.state || sandbox.state.toLowerCase() === 'running';
   const { data: work, error, refetch } = useWorkFolder(id, running);
+  const [edited, setEdited] = useState(false);
 
   useTitle(`${sandbox?.name ? harmless(sandbox.name) : id} · ${t('title')}`);
 
-  // what a file was is on record, whether the sandbox runs or not
-  if (!running) {
+  // what a file was is on record, whether the sandbox runs or not; what is typed is nowhere but here
+  if (!running && !(edited && work !== undefined)) {
     return search.path
       ? <Versions id={id} path={search.path} running={false} mayWrite={false} exists={false} dirty={false} />
       : <Empty icon={Power} title={t('notRunning')}><p>{t('notRunningHint')}</p></Empty>;
@@ -65,14 +66,14 @@ export function Component() {
     return <Skeleton lines={10} className="p-4" />;
   }
 
-  return <Files key={id} id={id} work={work} />;
+  return <Files key={id} id={id} work={work} running={running} onEdited={setEdited} />;
 }
 
-function Files({ id, work }: { id: string; work: string }) {
+function Files({ id, work, running, onEdited }: { id: string; work: string; running: boolean; onEdited(edited: boolean): void }) {
   const { t } = useTranslation('files');
   const client = useQueryClient();
   const { may } = useSession();
-  const mayWrite = may('operator');
+  const mayWrite = may('operator') && running;
   const [search, setSearch] = useFilesSearch();
   const wanted = search.path && normal(search.path);
   const root = search.root ? normal(search.root) : !wanted || within(wanted, work) ? work : parentOf(wanted);
@@ -93,7 +94,10 @@ function Files({ id, work }: { id: string; work: string }) {
   const setDirty = useCallback((is: boolean) => {
     edits.current = is;
     tellDirty(is);
-  }, []);
+    onEdited(is);
+  }, [onEdited]);
+
+  useEffect(() => () => onEdited(false), [onEdited]);
 
   useFollow(id);
 
@@ -118,7 +122,7 @@ function Files({ id, work }: { id: string; work: string }) {
 
   useEffect(() => setDirty(false), [path, setDirty]);
 
-  useHotkeys({ 'mod+s': () => void saver.current?.save() });
+  useHotkeys({ 'mod+s': () => { if (running) void saver.current?.save(); } });
 
   const toggle = (e: Entry, open: boolean) => setOpened((now) => {
     const next = new Set(now);
@@ -234,7 +238,7 @@ function Files({ id, work }: { id: string; work: string }) {
     }
 
     return (
-      <FilePane key={path} id={id} entry={entry} gone={stat === null} mayWrite={mayWrite} dirty={dirty} onDirty={setDirty}
+      <FilePane key={path} id={id} entry={entry} running={running} gone={stat === null} mayWrite={may('operator')} dirty={dirty} onDirty={setDirty}
         saver={saver} onBack={() => show(parentOf(path))} menu={menuOf(entry, false)}
       />
     );
@@ -293,7 +297,7 @@ function Files({ id, work }: { id: string; work: string }) {
       {question && <QuestionDialog id={id} question={question} onClose={() => setQuestion(null)} onDone={done} />}
       {upload && <Upload id={id} files={upload.files} folder={upload.folder} onClose={() => setUpload(null)} />}
       {zip !== null && <FolderDownload id={id} folder={zip} onClose={() => setZip(null)} />}
-      <UnsavedGuard path={path} dirty={dirty} edits={edits} saver={saver} />
+      <UnsavedGuard path={path} running={running} dirty={dirty} edits={edits} saver={saver} />
     </div>
   );
 }

@@ -19,6 +19,8 @@ import { bytesOf, mixedLineEnds, textOf, withOwnEnds } from './text';
 export interface Saver {
   /** False when it has not been saved, and the page says why. */
   save(): Promise<boolean>;
+  /** What stands in the editor. */
+  text(): string;
 }
 
 interface Props {
@@ -123,7 +125,7 @@ export function TextFile({ id, path, content, gone, readOnly, dirty, onDirty, on
     return done;
   };
 
-  useImperativeHandle(saver, () => ({ save }));
+  useImperativeHandle(saver, () => ({ save, text: () => (editor.current ? mine() : '') }));
 
   const keep = async (text: string) => {
     // what was merged by hand comes out of an editor too

@@ -1,5 +1,6 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { KeyRound, LogIn } from 'lucide-react';
+import { Dialog } from 'radix-ui';
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '@/api/errors';
 import { ROLES, useSession } from '@/api/session';
@@ -8,14 +9,19 @@ import { useTitle } from '@/lib/title';
 import { Button } from '@/ui/button';
 import { ErrorNote } from '@/ui/error-note';
 import { Field, Input } from '@/ui/field';
+import { harmless } from '@/ui/plain-text';
 
 interface Props {
+  /** What was open lies below, and stays. */
+  over: boolean;
+  /** The keyboard, to who had it there. */
+  giveBack(e: Event): void;
   /** Of a one-time link; used at once. */
   code: string | null;
   onCodeUsed(): void;
 }
 
-export default function SignIn({ code, onCodeUsed }: Props) {
+export default function SignIn({ over, giveBack, code, onCodeUsed }: Props) {
   const { t } = useTranslation('signin');
   const { signIn, ended } = useSession();
   const [token, setToken] = useState('');
@@ -68,7 +74,7 @@ export default function SignIn({ code, onCodeUsed }: Props) {
     void enter({ token: token.trim() });
   };
 
-  return (
+  const page = (
     <div className="flex min-h-full flex-col">
       <header className="flex justify-end gap-1 p-2"><LanguageMenu /><ThemeMenu /></header>
       <main className="mx-auto flex w-full max-w-sm flex-1 flex-col justify-center gap-5 px-4 pb-24">
@@ -77,7 +83,7 @@ export default function SignIn({ code, onCodeUsed }: Props) {
           <h1 className="text-xl font-semibold">sandbox-gateway</h1>
         </div>
         <p className="text-dim">{t('lead')}</p>
-        {ended && <p role="status" className="rounded-md border border-warn bg-warn-tint px-3 py-2 text-sm">{t('ended')}</p>}
+        {ended && <p role="status" className="rounded-md border border-warn bg-warn-tint px-3 py-2 text-sm">{ended.name && over ? t('endedAs', { name: harmless(ended.name) }) : t('ended')}</p>}
         <form onSubmit={submit} className="grid gap-3">
           <Field label={t('token')} hint={t('hint')} error={wrong}>
             {(p) => (
@@ -107,5 +113,26 @@ export default function SignIn({ code, onCodeUsed }: Props) {
         </section>
       </main>
     </div>
+  );
+
+  if (!over) {
+    return page;
+  }
+
+  const stay = (e: Event) => e.preventDefault();
+
+  // over dialogs too: what is half filled in there stays as well
+  return (
+    <Dialog.Root open>
+      <Dialog.Portal>
+        <Dialog.Content aria-describedby={undefined} onEscapeKeyDown={stay} onInteractOutside={stay}
+          onCloseAutoFocus={giveBack}
+          onOpenAutoFocus={(e) => { e.preventDefault(); field.current?.focus(); }} className="fixed inset-0 z-70 overflow-y-auto bg-bg"
+        >
+          <Dialog.Title className="sr-only">{t('title')}</Dialog.Title>
+          {page}
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
   );
 }
