@@ -40,9 +40,15 @@ $c->command($other, 'printf "%s\n" "$X"', body => { envs => { X => $hostile{$_} 
 $c->command($other, q{printf 'a\000b\377\376c\n'}, actor => '<b>bold</b>', run => 'h-nul');
 $c->command($other, "echo '<script>document.title=1</script>'", actor => '<b>bold</b>');
 
-$c->fact(sandbox => $id, other => $other, gateway => $c->gateway->pid);
+# more than a page of output: what went well, and what failed at its end
+my $wrote = $c->sandbox('long-builds');
+
+$c->command($wrote, 'seq 1 70000; echo the-needle', run => 'builds-7');
+$c->command($wrote, "sh -c 'seq 1 50000 >&2; echo error: the last word of many >&2; exit 3'", run => 'builds-7');
+
+$c->fact(sandbox => $id, other => $other, wrote => $wrote, gateway => $c->gateway->pid);
 $c->look('timeline');
-$c->look('questions', 'runs');
+$c->look('questions', 'runs', 'output');
 $c->look('replay');
 $c->stop;
 

@@ -163,12 +163,26 @@ export const operationQuery = (id: string, sandbox?: string) => queryOptions({
     api<OperationWhole>(`${operationsRoute(sandbox)}/${encodeURIComponent(id)}`, { signal }),
 });
 
-export const outputQuery = (id: string, stream: 'stdout' | 'stderr' | 'both', sandbox?: string) =>
-  infiniteQueryOptions({
-    queryKey: ['output', id, stream],
-    queryFn: ({ signal, pageParam }) =>
-      api<OutputPage>(`${operationsRoute(sandbox)}/${encodeURIComponent(id)}/output`,
-        { params: { stream, after: pageParam }, signal }),
-    initialPageParam: null as number | null,
-    getNextPageParam: (page) => page.next,
-  });
+/** What it wrote, behind `after`. */
+export const outputPage = (id: string, stream: 'stdout' | 'stderr' | 'both', after: number | null, sandbox?: string, signal?: AbortSignal) =>
+  api<OutputPage>(`${operationsRoute(sandbox)}/${encodeURIComponent(id)}/output`, { params: { stream, after }, signal });
+
+/** All that it wrote to stderr, as text: for what wrote little. */
+export const stderrQuery = (id: string, sandbox?: string) => queryOptions({
+  queryKey: ['stderr', id],
+  queryFn: async ({ signal }) => {
+    let said = '';
+    let after: number | null = null;
+
+    do {
+      const page: OutputPage = await outputPage(id, 'stderr', after, sandbox, signal);
+
+      said += page.items.map((i) => i.text ?? '').join('');
+      after = page.next;
+    } while (after !== null);
+
+    return said;
+  },
+  staleTime: Infinity,
+  gcTime: 60_000,
+});

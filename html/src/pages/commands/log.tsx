@@ -25,6 +25,7 @@ function LogLine({ text, wrap }: { text: string; wrap: boolean }) {
 export function Log({ lines, children, empty }: { lines: readonly Line[]; children?: ReactNode; empty: string }) {
   const { t } = useTranslation('commands');
   const box = useRef<HTMLDivElement>(null);
+  const seen = useRef({ top: 0, height: 0 });
   const [follow, setFollow] = useState(true);
   const [wrap, setWrap] = useStored('wrap', ['on', 'off'], 'on');
   const virtual = useVirtualizer({
@@ -58,13 +59,17 @@ export function Log({ lines, children, empty }: { lines: readonly Line[]; childr
       </div>
       <div ref={box} role="region" aria-label={t('output')} tabIndex={0}
         className="min-h-0 flex-1 overflow-auto py-2 [overflow-anchor:none]"
-        onWheel={(e) => { if (e.deltaY < 0) setFollow(false); }}
         onScroll={({ currentTarget: b }) => {
+          const { top, height } = seen.current;
+
+          // by wheel, key, finger or bar; lines that turn out lower move it too
           if (b.scrollHeight - b.scrollTop - b.clientHeight < NEAR) {
             setFollow(true);
+          } else if (b.scrollTop < top - 1 && b.scrollHeight >= height) {
+            setFollow(false);
           }
+          seen.current = { top: b.scrollTop, height: b.scrollHeight };
         }}
-        onKeyDown={(e) => { if (['PageUp', 'ArrowUp', 'Home'].includes(e.key)) setFollow(false); }}
       >
         {lines.length === 0 && <p className="px-3 text-sm text-dim">{empty}</p>}
         <div className="relative w-full" style={{ height: total }}>

@@ -50,6 +50,15 @@ export class Colours {
   private ground: Colour = null;
   private readonly weights = new Set<number>();
 
+  copy(): Colours {
+    const other = new Colours();
+
+    other.fore = this.fore;
+    other.ground = this.ground;
+    this.weights.forEach((w) => other.weights.add(w));
+    return other;
+  }
+
   read(text: string): Span[] {
     const all = settled(text);
     const out: Span[] = [];

@@ -11,7 +11,7 @@ export type Entry =
 const LINE = { normal: 28, dense: 22 } as const;
 const SECOND = { normal: 20, dense: 16 } as const;
 const WAIT_WORTH_SAYING = 50;
-const MOST_STDERR = 64 * 1024;
+const MOST_STDERR = 512 * 1024;
 
 export const isGap = (o: Operation) => o.type === 'gateway.gap';
 

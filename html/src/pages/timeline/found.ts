@@ -46,13 +46,21 @@ export function useFound(box: RefObject<HTMLElement | null>, text: string) {
       return undefined;
     }
 
+    let frame = 0;
     const again = () => setRanges(look(box.current!, text));
-    const observer = new MutationObserver(again);
+    // much comes at once: it is looked through once for all of it
+    const observer = new MutationObserver(() => {
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(again);
+    });
 
     again();
     setAt(0);
     observer.observe(box.current, { childList: true, subtree: true, characterData: true });
-    return () => observer.disconnect();
+    return () => {
+      cancelAnimationFrame(frame);
+      observer.disconnect();
+    };
   }, [box, text]);
 
   useEffect(() => {
@@ -70,6 +78,8 @@ export function useFound(box: RefObject<HTMLElement | null>, text: string) {
 
   return {
     count: ranges.length, at,
+    /** There may be more than these. */
+    most: ranges.length >= MOST,
     go: useCallback((by: number) => setAt((now) => (ranges.length > 0 ? (now + by + ranges.length) % ranges.length : 0)), [ranges.length]),
   };
 }

@@ -1,10 +1,9 @@
-import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
-import { useInfiniteQuery } from '@tanstack/react-query';
-import { ArrowDownToLine, ChevronDown, ChevronUp, Download, Palette, WrapText } from 'lucide-react';
+import { memo, type ReactNode, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { ArrowDownToLine, ChevronDown, ChevronsDown, ChevronUp, Download, Palette, WrapText } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
-import { operationsRoute, outputQuery } from '@/api/queries';
+import { operationsRoute } from '@/api/queries';
 import { apiUrl, request } from '@/api/request';
-import type { Operation, OutputPiece } from '@/api/types';
+import type { Operation } from '@/api/types';
 import { cx } from '@/lib/cx';
 import { useFormat } from '@/lib/format';
 import { readAll, save } from '@/lib/save';
@@ -15,42 +14,17 @@ import { ErrorNote } from '@/ui/error-note';
 import { Input, Select } from '@/ui/field';
 import { Marked, PlainText } from '@/ui/plain-text';
 import { toastError } from '@/ui/toast';
-import { Colours, type Span } from './ansi';
+import type { Span } from './ansi';
 import { useFound } from './found';
+import { type Block, type Stream, useWritten } from './written';
 
 const STREAMS = ['both', 'apart', 'stdout', 'stderr'] as const;
 type Shown = (typeof STREAMS)[number];
-type Stream = 'both' | 'stdout' | 'stderr';
-const POLL = 1_000;
 
-interface Block {
-  stream: 'stdout' | 'stderr';
-  text: string;
-  key: number;
-}
-
-/** Consecutive pieces of one stream as one text; characters cut between pieces are whole again. */
-function texts(items: OutputPiece[]): Block[] {
-  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
-  const encoder = new TextEncoder();
-  const out: Block[] = [];
-
-  for (const piece of items) {
-    const bytes = piece.text !== undefined
-      ? encoder.encode(piece.text)
-      : Uint8Array.from(atob(piece.data_base64 ?? ''), (c) => c.charCodeAt(0));
-    const text = decoders[piece.stream].decode(bytes, { stream: true });
-    const last = out.at(-1);
-
-    if (last?.stream === piece.stream) {
-      last.text += text;
-    } else {
-      out.push({ stream: piece.stream, text, key: piece.n });
-    }
-  }
-
-  return out;
-}
+// a failure begins at its end, if that is not far
+const NEAR_END = 4 * 1024 * 1024;
+const AT_END = 24;
+const LINE = 20;
 
 /** Spans as they are to look, with what would act as signs. */
 export const draw = (spans: Span[]): ReactNode => spans.map((s, i) => (
@@ -59,59 +33,56 @@ export const draw = (spans: Span[]): ReactNode => spans.map((s, i) => (
     : <Marked key={i} text={s.text} />
 ));
 
+/** Text that is drawn anew when it has grown, and only then. */
+const Piece = memo(function Piece({ block: b, first, wrap, coloured }: { block: Block; first: boolean; wrap: boolean; coloured: boolean }) {
+  const drawn = useMemo(() => (coloured ? draw(b.spans) : undefined), [b, coloured]);
+
+  return (
+    <div className={cx('shrink-0 border-l-2 [content-visibility:auto]', b.stream === 'stderr' ? 'border-bad' : 'border-transparent')}
+      style={{ containIntrinsicBlockSize: `auto ${b.lines * LINE}px` }}
+    >
+      <PlainText text={b.text.replace(/\n$/, '')} drawn={drawn} wrap={wrap} bare={!first && wrap} label={first ? b.stream : undefined} className="px-3 py-0!" />
+    </div>
+  );
+});
+
 /** What one stream wrote, or both as they came, as far as it has been loaded. */
-function Written({ operation: o, stream, wrap, coloured, follow }:
-  { operation: Operation; stream: Stream; wrap: boolean; coloured: boolean; follow: boolean }) {
+function Streamed({ operation: o, stream, wrap, coloured, all, onGrown, onWhole }: {
+  operation: Operation; stream: Stream; wrap: boolean; coloured: boolean; all: boolean; onGrown(): void; onWhole(whole: boolean): void;
+}) {
   const { t } = useTranslation('timeline');
-  const options = outputQuery(o.id, stream, o.sandbox_id ?? undefined);
-  const { data, error, isPending, hasNextPage, fetchNextPage, isFetchingNextPage, refetch } = useInfiniteQuery(options);
-  const running = o.status === 'started';
-  const end = useRef<HTMLDivElement>(null);
+  const { blocks, asked, more, over, error, asks, go } = useWritten(o, stream, all);
 
-  // while it runs, and once when it has ended
-  useEffect(() => {
-    if (!running) {
-      void refetch();
-      return undefined;
-    }
-
-    const timer = setInterval(() => void refetch(), POLL);
-    return () => clearInterval(timer);
-  }, [running, refetch]);
-
-  const blocks = useMemo(() => {
-    const colours = { stdout: new Colours(), stderr: new Colours() };
-
-    return texts((data?.pages ?? []).flatMap((p) => p.items)).map((b) => ({
-      ...b, drawn: coloured ? draw(colours[b.stream].read(b.text.replace(/\n$/, ''))) : undefined,
-    }));
-  }, [data, coloured]);
-
-  useEffect(() => {
-    if (follow && running) {
-      end.current?.scrollIntoView({ block: 'end' });
-    }
-  }, [follow, running, blocks]);
+  useLayoutEffect(onGrown, [blocks, onGrown]);
+  useEffect(() => onWhole(asked && !more), [asked, more, onWhole]);
 
   return (
     <div className="min-w-0 flex-1">
-      {error && <div className="p-3"><ErrorNote error={error} onRetry={() => void refetch()} /></div>}
-      {isPending && <Skeleton className="p-3" />}
-      {data && blocks.length === 0 && (
-        <p className="px-3 py-4 text-sm text-dim">{running ? t('noOutputYet') : t('noOutput')}</p>
+      {error !== null && <div className="p-3"><ErrorNote error={error} onRetry={() => void go()} /></div>}
+      {!asked && error === null && <Skeleton className="p-3" />}
+      {asked && blocks.length === 0 && !more && (
+        <p className="px-3 py-4 text-sm text-dim">{over ? t('noOutput') : t('noOutputYet')}</p>
       )}
       {blocks.length > 0 && <div className="h-2 shrink-0" />}
-      {blocks.map((b) => (
-        <PlainText key={b.key} text={b.text.replace(/\n$/, '')} drawn={b.drawn} wrap={wrap} label={b.stream}
-          className={cx('shrink-0 border-l-2 py-0! [content-visibility:auto]', b.stream === 'stderr' ? 'border-bad' : 'border-transparent')}
-        />
+      {blocks.map((b, i) => (
+        <Piece key={b.key} block={b} first={blocks[i - 1]?.stream !== b.stream} wrap={wrap} coloured={coloured} />
       ))}
-      {hasNextPage && (
-        <div className="p-3"><Button size="sm" busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>{t('moreOutput')}</Button></div>
+      {more && error === null && (
+        <div className="p-3"><Button size="sm" busy={asks} onClick={() => void go()}>{t('moreOutput')}</Button></div>
       )}
-      <div ref={end} />
     </div>
   );
+}
+
+/** What an element scrolls in. */
+function scrollerOf(e: Element | null): Element | null {
+  for (let at = e?.parentElement ?? null; at; at = at.parentElement) {
+    if (/auto|scroll/.test(getComputedStyle(at).overflowY)) {
+      return at;
+    }
+  }
+
+  return null;
 }
 
 function Toggle({ on, label, icon, onChange }: { on: boolean; label: string; icon: ReactNode; onChange(on: boolean): void }) {
@@ -127,7 +98,11 @@ export function Output({ operation: o }: { operation: Operation }) {
   const [shown, setShown] = useState<Shown>('both');
   const [wrap, setWrap] = useStored('wrap', ['on', 'off'], 'on');
   const [colours, setColours] = useStored('colours', ['on', 'off'], 'on');
-  const [follow, setFollow] = useState(true);
+  const running = o.status === 'started';
+  const size = (o.output?.stdout_bytes ?? 0) + (o.output?.stderr_bytes ?? 0);
+  // its end is what is looked at, and stays in view until one scrolls up
+  const [atEnd, setAtEnd] = useState(running || ((o.status === 'failed' || o.status === 'timeout') && size <= NEAR_END));
+  const [whole, setWhole] = useState<Partial<Record<Stream, boolean>>>({});
   const [sought, setSought] = useState('');
   const [loading, setLoading] = useState(-1);
   const box = useRef<HTMLDivElement>(null);
@@ -148,7 +123,59 @@ export function Output({ operation: o }: { operation: Operation }) {
   };
 
   const icon = { size: 14, 'aria-hidden': true } as const;
-  const one = { operation: o, wrap: wrap === 'on', coloured: colours === 'on', follow };
+  const one = { operation: o, wrap: wrap === 'on', coloured: colours === 'on', all: atEnd || sought !== '' };
+  const streams: Stream[] = shown === 'apart' ? ['stdout', 'stderr'] : [shown];
+  const all = streams.every((s) => whole[s]);
+  const following = useRef(atEnd);
+
+  following.current = atEnd;
+
+  const toEnd = useCallback(() => {
+    const scroller = scrollerOf(box.current);
+
+    if (following.current && scroller) {
+      scroller.scrollTop = scroller.scrollHeight;
+    }
+  }, []);
+
+  const onWhole = useMemo(() => {
+    const of = (s: Stream) => (is: boolean) => setWhole((now) => (now[s] === is ? now : { ...now, [s]: is }));
+
+    return { both: of('both'), stdout: of('stdout'), stderr: of('stderr') };
+  }, []);
+
+  // who scrolls up wants to read there; who comes to the end again follows it
+  useEffect(() => {
+    const scroller = scrollerOf(box.current);
+    let top = scroller?.scrollTop ?? 0;
+    let height = scroller?.scrollHeight ?? 0;
+
+    const onScroll = () => {
+      const { scrollTop, scrollHeight, clientHeight } = scroller!;
+
+      if (scrollTop + clientHeight >= scrollHeight - AT_END) {
+        if (running) {
+          setAtEnd(true);
+        }
+      } else if (scrollTop < top - 1 && scrollHeight >= height) {
+        setAtEnd(false);
+      }
+      top = scrollTop;
+      height = scrollHeight;
+    };
+
+    scroller?.addEventListener('scroll', onScroll, { passive: true });
+    return () => scroller?.removeEventListener('scroll', onScroll);
+  }, [running]);
+
+  // what was not drawn yet may be higher than was thought
+  useEffect(() => {
+    const observer = new ResizeObserver(toEnd);
+
+    toEnd();
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, [toEnd, atEnd]);
 
   return (
     <div className="flex min-h-full flex-col">
@@ -158,7 +185,13 @@ export function Output({ operation: o }: { operation: Operation }) {
         </Select>
         <Toggle on={wrap === 'on'} label={t('wrap')} icon={<WrapText {...icon} />} onChange={(on) => setWrap(on ? 'on' : 'off')} />
         <Toggle on={colours === 'on'} label={t('colours')} icon={<Palette {...icon} />} onChange={(on) => setColours(on ? 'on' : 'off')} />
-        {o.status === 'started' && <Toggle on={follow} label={t('follow')} icon={<ArrowDownToLine {...icon} />} onChange={setFollow} />}
+        {running
+          ? <Toggle on={atEnd} label={t('follow')} icon={<ArrowDownToLine {...icon} />} onChange={setAtEnd} />
+          : (
+            <Button size="sm" aria-label={t('toEnd')} busy={atEnd && !all} icon={<ChevronsDown {...icon} />}
+              onClick={() => { setAtEnd(true); following.current = true; toEnd(); }}
+            />
+          )}
         <Input aria-label={t('find')} placeholder={t('find')} value={sought} className="h-7 w-36! flex-1" onChange={(e) => setSought(e.target.value)}
           onKeyDown={(e) => {
             if (e.key === 'Enter') {
@@ -170,13 +203,13 @@ export function Output({ operation: o }: { operation: Operation }) {
         />
         {sought !== '' && (
           <>
-            <span role="status" className="text-xs text-dim tabular-nums">{found.count === 0 ? '0' : `${found.at + 1}/${count(found.count)}`}</span>
+            <span role="status" className="text-xs text-dim tabular-nums">{found.count === 0 && all ? '0' : `${found.count && found.at + 1}/${count(found.count)}${all && !found.most ? '' : '+'}`}</span>
             <Button size="sm" look="quiet" aria-label={t('findBack')} icon={<ChevronUp {...icon} />} onClick={() => found.go(-1)} />
             <Button size="sm" look="quiet" aria-label={t('findNext')} icon={<ChevronDown {...icon} />} onClick={() => found.go(1)} />
           </>
         )}
         <span className="text-xs text-dim tabular-nums">
-          {loading > 0 ? bytes(loading) : o.output && bytes(o.output.stdout_bytes + o.output.stderr_bytes)}
+          {loading > 0 ? bytes(loading) : o.output && bytes(size)}
         </span>
         <Button size="sm" look="quiet" busy={loading >= 0} aria-label={t('download')} icon={<Download {...icon} />}
           onClick={() => void download().catch(toastError)}
@@ -184,9 +217,7 @@ export function Output({ operation: o }: { operation: Operation }) {
       </div>
       {cut > 0 && <p className="border-b bg-warn-tint px-3 py-1 text-xs">{t('cut', { size: bytes(cut) })}</p>}
       <div ref={box} className="flex min-w-0 flex-1 max-sm:flex-col sm:[&>*+*]:border-l">
-        {shown === 'apart'
-          ? (['stdout', 'stderr'] as const).map((s) => <Written key={s} {...one} stream={s} />)
-          : <Written key={shown} {...one} stream={shown} />}
+        {streams.map((s) => <Streamed key={s} {...one} stream={s} onGrown={toEnd} onWhole={onWhole[s]} />)}
       </div>
     </div>
   );

@@ -1,9 +1,9 @@
 import { memo, useEffect, useState } from 'react';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Lock, ShieldX, TriangleAlert, UserRound, Workflow } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { Link } from 'react-router';
-import { outputQuery } from '@/api/queries';
+import { stderrQuery } from '@/api/queries';
 import type { Operation } from '@/api/types';
 import { cx } from '@/lib/cx';
 import { useFormat } from '@/lib/format';
@@ -36,11 +36,8 @@ function LastWords({ operation: o }: { operation: Operation }) {
     return () => clearTimeout(timer);
   }, []);
 
-  const { data } = useInfiniteQuery({
-    ...outputQuery(o.id, 'stderr', o.sandbox_id ?? undefined), staleTime: Infinity, gcTime: 60_000, enabled: rests,
-  });
-  const said = (data?.pages ?? []).flatMap((p) => p.items).map((i) => i.text ?? '').join('');
-  const line = plain(said).trimEnd().split('\n').at(-1) ?? '';
+  const { data } = useQuery({ ...stderrQuery(o.id, o.sandbox_id ?? undefined), enabled: rests });
+  const line = plain(data ?? '').trimEnd().split('\n').at(-1) ?? '';
 
   return <Recorded text={line} className="truncate text-bad" />;
 }
