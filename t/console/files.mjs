@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import {
   becomes, facts, is, inAll, live, looks, ok, open, run, sees, serious, settled, shot, signIn, token, until, url,
 } from './lib/browser.mjs';
+import { breaksOff } from './lib/gateway.mjs';
 
 const at = (path, more = '') => `${url}sandboxes/${facts.sandbox}/files${path ? `?path=${encodeURIComponent(path)}` : ''}${more}`;
 const execd = (route, o = {}) => fetch(new URL(`../v1/sandboxes/${facts.sandbox}/proxy/44772/${route}`, url), {
@@ -499,6 +500,22 @@ const parts = {
     await dialog(page).getByText('1 file could not be read').waitFor();
     ok(true, 'and what could not is said');
     await well(page, 'download', (e) => /403/.test(e) && /ney/.test(e));
+  },
+
+  'an answer that breaks off': async (browser) => {
+    const page = await files(browser);
+    const cut = await breaksOff();
+
+    await page.route('**/files/download?*', (route) => route.continue({ url: cut.url }), { times: 1 });
+    await row(page, 'README.md').click();
+    ok(await shown(page, 'Cleans the orders of a day'), 'a file whose answer broke off is asked for again by itself');
+
+    await page.route('**/files/download?*', (route) => route.continue({ url: cut.url }));
+    await row(page, 'windows.ini').click();
+    await page.getByRole('alert').getByText('The gateway cannot be reached').waitFor();
+    ok(true, 'one whose answers all break off says what is wrong: the line');
+    cut.close();
+    await well(page, 'broken', (e) => /CONTENT_LENGTH_MISMATCH|CONNECTION|files\/download/.test(e));
   },
 
   'no text': async (browser) => {

@@ -2,7 +2,7 @@
 // and what is sought in it.
 
 import { becomes, facts, is, ok, open, run, sees, shot, until, url } from './lib/browser.mjs';
-import { command } from './lib/gateway.mjs';
+import { breaksOff, command } from './lib/gateway.mjs';
 
 const history = (query = '') => `${url}sandboxes/${facts.wrote}/history${query}`;
 const rows = (page) => page.getByRole('option');
@@ -63,6 +63,17 @@ await run({
     await tool(other, 'To the end').click();
     await becomes(() => seen(other), 'the-needle', 'the end is a click away, however much there is');
     await other.context().close();
+  },
+
+  'a download that breaks off': async (browser) => {
+    const page = await shows(browser, 'echo the-needle');
+    const cut = await breaksOff();
+
+    await page.route('**/output?*raw*', (route) => route.continue({ url: cut.url }));
+    await tool(page, 'Download the exact bytes').click();
+    await sees(page.getByText('The gateway cannot be reached'), 'half a download is none: what is wrong is said, and it is the line');
+    cut.close();
+    await page.context().close();
   },
 
   'it is followed while it runs': async (browser) => {

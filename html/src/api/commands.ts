@@ -1,7 +1,7 @@
 // Commands of a sandbox, by execd's routes: a stream of events for one that is
 // waited for, status and log for one in the background.
 
-import { execd, execdUrl, path, request } from './request';
+import { execd, execdUrl, path, request, wholeOf } from './request';
 
 export interface CommandRequest {
   /** For a shell; of one that was given as words, how they would be typed. */
@@ -166,7 +166,7 @@ export async function commandLogs(sandbox: string, id: string, cursor: number, s
   let all = 0;
 
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await wholeOf(reader.read(), signal);
 
     if (done) {
       break;

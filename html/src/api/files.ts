@@ -6,7 +6,7 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import { queryOptions } from '@tanstack/react-query';
 import { sessionEnded } from './credential';
 import { ApiError, errorOf } from './errors';
-import { api, apiUrl, execd, execdUrl, path as route, request } from './request';
+import { api, apiUrl, execd, execdUrl, path as route, request, wholeOf } from './request';
 
 export interface Entry {
   path: string;
@@ -95,7 +95,7 @@ export async function readFile(id: string, path: string, signal?: AbortSignal, m
     signal, headers: most === undefined ? {} : { Range: `bytes=0-${most - 1}` },
   });
 
-  return new Uint8Array(await response.arrayBuffer());
+  return new Uint8Array(await wholeOf(response.arrayBuffer(), signal));
 }
 
 /** A file that there is keeps its mode, a new one gets that of files which nobody runs. */
@@ -219,7 +219,7 @@ export const deletePath = (id: string, entry: Pick<Entry, 'path' | 'type'>) =>
 export async function versionContent(id: string, op: string, n: number, version: 'before' | 'after', signal?: AbortSignal) {
   const response = await request(apiUrl(route`sandboxes/${id}/operations/${op}/content`, { version, n }), { signal });
 
-  return new Uint8Array(await response.arrayBuffer());
+  return new Uint8Array(await wholeOf(response.arrayBuffer(), signal));
 }
 
 const order = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' });

@@ -100,9 +100,18 @@ export async function request(url: string, o: Options = {}): Promise<Response> {
   throw error;
 }
 
+/** A body as it is read; one that breaks off is no answer. */
+export async function wholeOf<T>(body: Promise<T>, signal?: AbortSignal): Promise<T> {
+  try {
+    return await body;
+  } catch (e) {
+    throw signal?.aborted || e instanceof ApiError ? e : new ApiError(0, 'NETWORK', '');
+  }
+}
+
 async function json<T>(url: string, o: Options): Promise<T> {
   const response = await request(url, o);
-  const text = await response.text();
+  const text = await wholeOf(response.text(), o.signal);
 
   return (text === '' ? undefined : JSON.parse(text)) as T;
 }

@@ -2,7 +2,7 @@
 // is done.
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { request } from 'node:http';
+import { createServer, request } from 'node:http';
 import { facts, token, until, url } from './browser.mjs';
 
 const stat = (pid) => {
@@ -64,3 +64,14 @@ export const agent = (id, route, { method = 'GET', headers, body } = {}) => new 
 export const command = async (id, text, o = {}) => (await agent(id, 'command', {
   method: 'POST', body: JSON.stringify({ command: text, ...o.body }), headers: o.headers,
 })).text;
+
+/** Where a request is sent so that its answer begins well, and breaks off: for route.continue({ url }). */
+export async function breaksOff(type = 'application/octet-stream') {
+  const server = createServer((_, answer) => {
+    answer.writeHead(200, { 'Content-Type': type, 'Content-Length': 1000 });
+    answer.write('as far as here', () => setTimeout(() => answer.destroy(), 20));
+  }).listen(0, '127.0.0.1');
+
+  await new Promise((done) => server.once('listening', done));
+  return { url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
+}

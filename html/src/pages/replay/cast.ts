@@ -1,6 +1,8 @@
 // An asciicast (version 2), read as it comes: what to draw when, and where the
 // commands are.
 
+import { wholeOf } from '@/api/request';
+
 export interface Frame {
   /** Seconds from the start. */
   at: number;
@@ -30,7 +32,7 @@ const IDLE = 1;
 
 const size = (n: unknown, initial: number) => (typeof n === 'number' && n > 0 ? Math.min(Math.round(n), WIDEST) : initial);
 
-export async function readCast(body: ReadableStream<Uint8Array>): Promise<Cast> {
+export async function readCast(body: ReadableStream<Uint8Array>, signal?: AbortSignal): Promise<Cast> {
   const cast: Cast = { cols: 80, rows: 24, frames: [], markers: [], cut: false };
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
   let rest = '';
@@ -63,7 +65,7 @@ export async function readCast(body: ReadableStream<Uint8Array>): Promise<Cast> 
   };
 
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await wholeOf(reader.read(), signal);
 
     if (done) {
       line(rest);

@@ -2,7 +2,7 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { useQuery } from '@tanstack/react-query';
 import { Download, Maximize, Pause, Play, SkipBack, StepBack, StepForward } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
-import { apiUrl, path, request } from '@/api/request';
+import { apiUrl, path, request, wholeOf } from '@/api/request';
 import type { OperationWhole } from '@/api/types';
 import { save } from '@/lib/save';
 import { useStored } from '@/lib/stored';
@@ -50,7 +50,7 @@ function Screen({ cast: recorded, operation: o }: { cast: Cast; operation: Opera
 
   const download = async () => {
     const response = await request(apiUrl(recordingOf(o)));
-    save(await response.blob(), `${o.id}.cast`);
+    save(await wholeOf(response.blob()), `${o.id}.cast`);
   };
 
   const marker = (by: 1 | -1) => {
@@ -153,7 +153,7 @@ export default function Replay({ operation: o }: { operation: OperationWhole }) 
   const { t } = useTranslation('timeline');
   const { data, error, isPending, refetch } = useQuery({
     queryKey: ['recording', o.id, o.status],
-    queryFn: async ({ signal }) => readCast((await request(apiUrl(recordingOf(o)), { signal })).body!),
+    queryFn: async ({ signal }) => readCast((await request(apiUrl(recordingOf(o)), { signal })).body!, signal),
     staleTime: Infinity,
     gcTime: 0,
   });

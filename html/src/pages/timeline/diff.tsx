@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '@/api/errors';
 import { operationsRoute } from '@/api/queries';
-import { apiUrl, request } from '@/api/request';
+import { apiUrl, request, wholeOf } from '@/api/request';
 import type { OperationWhole } from '@/api/types';
 import { textOf } from '@/pages/files/text';
 import { DiffViewer } from '@/ui/diff-viewer';
@@ -49,7 +49,7 @@ export function Diff({ operation: o }: { operation: OperationWhole }) {
   const route = `${operationsRoute(o.sandbox_id ?? undefined)}/${o.id}`;
   const { data: unified, error, isPending, refetch } = useQuery({
     queryKey: ['diff', o.id, n],
-    queryFn: async ({ signal }) => (await request(apiUrl(`${route}/diff`, { n }), { signal })).text(),
+    queryFn: async ({ signal }) => wholeOf((await request(apiUrl(`${route}/diff`, { n }), { signal })).text(), signal),
     retry: again,
   });
   const small = Math.max(file?.size ?? 0, n === 0 ? o.file?.before_size ?? 0 : 0, n === 0 ? o.file?.after_size ?? 0 : 0) <= LARGEST;
@@ -66,7 +66,7 @@ export function Diff({ operation: o }: { operation: OperationWhole }) {
 
         try {
           const answer = await request(apiUrl(`${route}/content`, { version, n }), { signal });
-          return textOf(new Uint8Array(await answer.arrayBuffer()));
+          return textOf(new Uint8Array(await wholeOf(answer.arrayBuffer(), signal)));
         } catch (e) {
           if (e instanceof ApiError && e.status === 404) {
             return null;

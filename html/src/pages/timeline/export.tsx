@@ -39,7 +39,7 @@ export function ExportDialog({ format, sandbox, filters, expected, not, onClose 
 
     const work = async () => {
       const response = await request(apiUrl('export', { ...all, sandbox: s, format: f } as Params), { signal: aborter.signal });
-      const blob = await readAll(response, setRead);
+      const blob = await readAll(response, setRead, aborter.signal);
 
       save(blob, `${s ?? 'history'}-${new Date().toISOString().slice(0, 19).replaceAll(':', '')}.${f}`);
       setDone(true);
