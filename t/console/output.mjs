@@ -1,7 +1,7 @@
 // What commands wrote, when it is much: the end of it, while it runs and after;
 // and what is sought in it.
 
-import { becomes, facts, is, ok, open, run, sees, shot, until, url } from './lib/browser.mjs';
+import { becomes, facts, is, ok, open, run, sees, serious, shot, until, url } from './lib/browser.mjs';
 import { breaksOff, command } from './lib/gateway.mjs';
 
 const history = (query = '') => `${url}sandboxes/${facts.wrote}/history${query}`;
@@ -53,6 +53,15 @@ await run({
     await record(page).getByText('1/1', { exact: true }).waitFor();
     ok(true, 'a word is found in what was not shown yet');
     await becomes(() => seen(page), 'the-needle', 'and is seen');
+    await record(page).getByRole('textbox', { name: 'Find in the output' }).fill('35000');
+    await record(page).getByText('1/1', { exact: true }).waitFor();
+    await becomes(() => panel(page).evaluate((p) => {
+      const [found] = CSS.highlights.get('found-here') ?? [];
+      const { top, bottom } = found?.getBoundingClientRect() ?? {};
+      const box = p.getBoundingClientRect();
+
+      return top > box.top && bottom < box.bottom;
+    }), true, 'so is one in the middle of all');
     await record(page).getByRole('textbox', { name: 'Find in the output' }).fill('not there');
     await record(page).getByRole('status').filter({ hasText: /^0$/ }).waitFor();
     ok(true, 'one that is nowhere is said to be nowhere');
@@ -63,6 +72,68 @@ await run({
     await tool(other, 'To the end').click();
     await becomes(() => seen(other), 'the-needle', 'the end is a click away, however much there is');
     await other.context().close();
+  },
+
+  'read by keyboard': async (browser) => {
+    const page = await shows(browser, 'echo the-needle');
+    const link = page.url();
+
+    await tool(page, 'Show more output').waitFor();
+    await panel(page).focus();
+    await page.keyboard.press('ArrowDown');
+    await until(() => panel(page).evaluate((p) => p.scrollTop > 0), 'scrolling');
+    is(page.url(), link, 'arrows scroll what is read');
+    await page.keyboard.press('j');
+    await page.waitForURL((u) => u.href !== link);
+    ok(true, 'j goes to the next record');
+
+    await page.keyboard.press('?');
+    const help = page.getByRole('dialog', { name: 'Keyboard' });
+    for (const what of ['Play or pause', 'Rename', 'Leave the terminal by keyboard']) {
+      await sees(help.getByText(what, { exact: true }), `${what}: people are told of it`);
+    }
+    is(await serious(page), [], 'the keys: axe finds nothing serious');
+    await shot(page, 'keys');
+    await page.context().close();
+  },
+
+  'which page it is': async (browser) => {
+    const page = await open(browser);
+
+    await page.goto(history());
+    for (const tab of ['History', 'Files', 'Commands', 'Terminal', 'Locks', 'Overview']) {
+      await page.getByRole('navigation', { name: 'Pages of this sandbox' }).getByRole('link', { name: tab, exact: true }).click();
+      await becomes(() => page.title(), `long-builds · ${tab} · sandbox-gateway`, `${tab}: the browser's tab says it`);
+    }
+    await page.context().close();
+  },
+
+  'an input method': async (browser) => {
+    const page = await open(browser, { language: 'zh-CN' });
+    const field = page.getByRole('search').getByRole('textbox');
+    const asked = [];
+
+    page.on('request', (r) => {
+      const q = new URL(r.url()).searchParams.get('q');
+
+      if (q && r.url().includes('/operations')) {
+        asked.push(q);
+      }
+    });
+    await page.goto(history());
+    await field.focus();
+
+    const keys = await page.context().newCDPSession(page);
+    for (const text of ['d', 'di', 'ding', 'ding dan']) {
+      await keys.send('Input.imeSetComposition', { text, selectionStart: text.length, selectionEnd: text.length });
+    }
+    await field.evaluate((e) => e.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true, isComposing: true })));
+    is(await field.inputValue(), 'ding dan', 'Esc of an input method is its own');
+    await keys.send('Input.insertText', { text: '订单' });
+    await page.waitForURL((u) => u.searchParams.get('q') === '订单');
+    await until(() => asked.includes('订单'), 'the search');
+    is([...new Set(asked)], ['订单'], 'what is half typed is not sought');
+    await page.context().close();
   },
 
   'a download that breaks off': async (browser) => {
@@ -84,7 +155,7 @@ await run({
     page.on('request', (r) => {
       const u = new URL(r.url());
 
-      if (u.pathname.endsWith('/output')) {
+      if (u.pathname.endsWith('/output') && u.searchParams.get('stream') === 'both') {
         asked.push(u.searchParams.get('after'));
       }
     });

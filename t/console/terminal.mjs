@@ -90,6 +90,25 @@ await run({
     await page.context().close();
   },
 
+  'read out': async (browser) => {
+    const page = await terminal(browser);
+    const rows = page.locator('.xterm-accessibility-tree');
+    const reads = page.getByRole('button', { name: 'Read out by a screen reader' });
+
+    is(await rows.count(), 0, 'a terminal is not read out unasked');
+    await reads.click();
+    await rows.waitFor({ state: 'attached' });
+    await type(page, 'echo for $((2 + 3)) ears');
+    await page.keyboard.press('Enter');
+    await rows.getByText('for 5 ears', { exact: true }).waitFor({ state: 'attached' });
+    ok(true, 'its rows are there for a screen reader');
+    is(await serious(page), [], 'axe finds nothing serious');
+    await page.reload();
+    await ready(page);
+    is(await reads.getAttribute('aria-pressed'), 'true', 'which is remembered');
+    await page.context().close();
+  },
+
   'a reload': async (browser) => {
     const page = await terminal(browser);
 

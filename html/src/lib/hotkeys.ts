@@ -8,6 +8,9 @@ const TYPING = 'input, textarea, select, [contenteditable="true"], [data-keys="o
 // what Enter does there is its own
 const PRESSED = 'a[href], button, summary, [role="button"], [role="link"], [role="tab"]';
 
+// who reads there scrolls it with the arrows
+const SCROLLED = '[data-keys="arrows"]';
+
 /** Handlers by key ('j', '?', 'Escape', 'mod+k'). */
 export function useHotkeys(keys: Record<string, (e: KeyboardEvent) => void>, enabled = true): void {
   const current = useRef(keys);
@@ -24,7 +27,7 @@ export function useHotkeys(keys: Record<string, (e: KeyboardEvent) => void>, ena
       const at = e.target as Element;
 
       if (e.defaultPrevented || e.altKey || e.isComposing
-          || (!mod && at.closest?.(e.key === 'Enter' ? `${TYPING}, ${PRESSED}` : TYPING))
+          || (!mod && at.closest?.(e.key === 'Enter' ? `${TYPING}, ${PRESSED}` : e.key.startsWith('Arrow') ? `${TYPING}, ${SCROLLED}` : TYPING))
           || document.querySelector('[role="dialog"][data-state="open"], [role="menu"][data-state="open"]'))
       {
         return;

@@ -100,9 +100,17 @@ export function SearchInput({ label, value, onChange, className, ref }: SearchPr
         ref={ref} type="text" value={typed} aria-label={label} placeholder={label}
         spellCheck={false} autoComplete="off" enterKeyHint="search"
         className={cx(inputClass, 'w-full px-8')}
-        onChange={(e) => change(e.target.value)}
+        // what an input method has not finished is not sought yet
+        onChange={(e) => {
+          if ((e.nativeEvent as InputEvent).isComposing) {
+            setTyped(e.target.value);
+          } else {
+            change(e.target.value);
+          }
+        }}
+        onCompositionEnd={(e) => change(e.currentTarget.value)}
         onKeyDown={(e) => {
-          if (e.key === 'Escape') {
+          if (e.key === 'Escape' && !e.nativeEvent.isComposing) {
             if (typed === '') {
               e.currentTarget.blur();
             }

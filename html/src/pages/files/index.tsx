@@ -11,7 +11,6 @@ import { useSession } from '@/api/session';
 import type { Sandbox } from '@/api/types';
 import { cx } from '@/lib/cx';
 import { useHotkeys } from '@/lib/hotkeys';
-import { useTitle } from '@/lib/title';
 import { Button } from '@/ui/button';
 import { Empty, Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
@@ -50,8 +49,6 @@ export function Component() {
   const running = !sandbox?.state || sandbox.state.toLowerCase() === 'running';
   const { data: work, error, refetch } = useWorkFolder(id, running);
   const [edited, setEdited] = useState(false);
-
-  useTitle(`${sandbox?.name ? harmless(sandbox.name) : id} · ${t('title')}`);
 
   // what a file was is on record, whether the sandbox runs or not; what is typed is nowhere but here
   if (!running && !(edited && work !== undefined)) {

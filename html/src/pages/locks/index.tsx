@@ -9,7 +9,6 @@ import { liveRoute } from '@/api/queries';
 import { useSession } from '@/api/session';
 import { useFormat } from '@/lib/format';
 import { operationLink } from '@/lib/operation';
-import { useTitle } from '@/lib/title';
 import { Button } from '@/ui/button';
 import { ConfirmDialog } from '@/ui/dialog';
 import { Empty, Skeleton } from '@/ui/empty';
@@ -61,7 +60,6 @@ export function Component() {
   const { data, error, refetch } = useQuery(locksQuery(id));
   const [breaking, setBreaking] = useState<Lock | null>(null);
 
-  useTitle(t('title'));
   useLive({ route: liveRoute(id), params: { output: 0 }, ...useLocksFollowed(id) });
 
   const doBreak = async (lock: Lock) => {

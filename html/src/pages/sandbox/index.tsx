@@ -1,7 +1,7 @@
 import { Suspense } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
-import { Link, Outlet, useParams } from 'react-router';
+import { Link, Outlet, useLocation, useParams } from 'react-router';
 import { sandboxQuery } from '@/api/queries';
 import { SANDBOX_TABS } from '@/areas';
 import { useTitle } from '@/lib/title';
@@ -9,7 +9,7 @@ import { buttonClass } from '@/ui/button';
 import { CopyButton } from '@/ui/copy';
 import { Empty, Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
-import { Recorded } from '@/ui/plain-text';
+import { harmless, Recorded } from '@/ui/plain-text';
 import { StateBadge } from '@/ui/status';
 import { LinkTabs } from '@/ui/tabs';
 import { SearchX, TriangleAlert } from 'lucide-react';
@@ -23,7 +23,11 @@ export function Component() {
   const { data: sandbox, error, refetch } = useQuery(sandboxQuery(id));
   const name = sandbox?.name ?? id;
 
-  useTitle(name);
+  const { pathname } = useLocation();
+  const tab = SANDBOX_TABS.find((one) => pathname.endsWith(`/${one.to}`));
+
+  // of all its pages: what is around them says it last
+  useTitle([harmless(name), tab && common(tab.label)].filter(Boolean).join(' · '));
 
   if (sandbox === null) {
     return (

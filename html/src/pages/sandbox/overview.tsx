@@ -4,7 +4,6 @@ import { useTranslation } from 'react-i18next';
 import { Link, useParams } from 'react-router';
 import { facetsQuery, sandboxQuery } from '@/api/queries';
 import { useFormat } from '@/lib/format';
-import { useTitle } from '@/lib/title';
 import { Card } from '@/ui/card';
 import { actorQuery, Counts } from '@/ui/counts';
 import { Skeleton } from '@/ui/empty';
@@ -19,8 +18,6 @@ export function Component() {
   const { data: s } = useQuery(sandboxQuery(id));
   const { data: page } = useQuery(facetsQuery(id, {}));
   const base = `/sandboxes/${encodeURIComponent(id)}/history`;
-
-  useTitle(`${s?.name ?? id} · ${t('about')}`);
 
   if (!s) {
     return <Skeleton lines={8} className="p-4" />;

@@ -19,6 +19,9 @@ export function Find({ text, found, onText, onStep, onClose }: Props) {
   return (
     <div role="search" className="absolute right-3 top-2 z-20 flex items-center gap-1 rounded-md border border-strong bg-bg p-1"
       onKeyDown={(e) => {
+        if (e.nativeEvent.isComposing) {
+          return;
+        }
         if (e.key === 'Escape') {
           e.preventDefault();
           onClose();

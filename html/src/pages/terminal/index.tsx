@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { Copy, CopyCheck, Pause, Plus, Search, ShieldX, TerminalSquare, Trash2 } from 'lucide-react';
+import { Accessibility, Copy, CopyCheck, Pause, Plus, Search, ShieldX, TerminalSquare, Trash2 } from 'lucide-react';
 import { Tabs } from 'radix-ui';
 import { useTranslation } from 'react-i18next';
 import { useOutletContext, useParams } from 'react-router';
@@ -29,6 +29,7 @@ function Terminals({ sandbox }: { sandbox: string }) {
   const [busy, setBusy] = useState(false);
   const [ending, setEnding] = useState(false);
   const [copying, setCopying] = useStored('terminal.copy', ['on', 'off'], 'on');
+  const [readOut, setReadOut] = useStored('terminal.read', ['off', 'on'], 'off');
   const ended = useRef(new Set<string>());
   const panes = useRef(new Map<string, PaneHandle>());
   const list = useRef<HTMLDivElement>(null);
@@ -132,6 +133,9 @@ function Terminals({ sandbox }: { sandbox: string }) {
           icon={copying === 'on' ? <CopyCheck size={15} aria-hidden /> : <Copy size={15} aria-hidden />}
           onClick={() => { setCopying(copying === 'on' ? 'off' : 'on'); panes.current.get(current)?.focus(); }}
         />
+        <Button look="quiet" size="sm" aria-pressed={readOut === 'on'} aria-label={t('readOut')} className={cx(readOut === 'on' && 'bg-tint text-accent!')}
+          icon={<Accessibility size={15} aria-hidden />} onClick={() => { setReadOut(readOut === 'on' ? 'off' : 'on'); panes.current.get(current)?.focus(); }}
+        />
         <Button look="quiet" size="sm" disabled={current === ''} aria-label={t('find')} title={`${t('find')} (Ctrl+Shift+F)`}
           icon={<Search size={15} aria-hidden />} onClick={() => panes.current.get(current)?.find()}
         />
@@ -153,7 +157,7 @@ function Terminals({ sandbox }: { sandbox: string }) {
         <Tabs.Content key={pty} value={pty} forceMount hidden={pty !== current} tabIndex={-1}
           className="flex min-h-0 flex-1 flex-col outline-none [&[hidden]]:hidden"
         >
-          <Pane sandbox={sandbox} pty={pty} shown={pty === current} copyOnSelect={copying === 'on'}
+          <Pane sandbox={sandbox} pty={pty} shown={pty === current} copyOnSelect={copying === 'on'} readOut={readOut === 'on'}
             label={t('tab', { n: i + 1 })}
             ref={(handle) => { if (handle) panes.current.set(pty, handle); else panes.current.delete(pty); }}
             onNew={() => void add(open, 'push')} onClose={() => void end(pty)}

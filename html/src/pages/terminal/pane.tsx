@@ -26,6 +26,7 @@ interface Props {
   /** Is it the one that is seen? */
   shown: boolean;
   copyOnSelect: boolean;
+  readOut: boolean;
   label: string;
   onNew(): void;
   onClose(): void;
@@ -44,7 +45,7 @@ const KEYS = [
 const LINE = 'flex flex-wrap items-center gap-2 border-t px-3 py-1.5 text-sm';
 
 /** One terminal: what it shows, and what is to be said about its line. */
-export function Pane({ sandbox, pty, shown, copyOnSelect, label, onNew, onClose, onEnded, onLeave, ref }: Props) {
+export function Pane({ sandbox, pty, shown, copyOnSelect, readOut, label, onNew, onClose, onEnded, onLeave, ref }: Props) {
   const { t } = useTranslation('terminal');
   const { bytes } = useFormat();
   const host = useRef<HTMLDivElement>(null);
@@ -63,8 +64,10 @@ export function Pane({ sandbox, pty, shown, copyOnSelect, label, onNew, onClose,
   const focus = useCallback(() => screen.current?.focus(), []);
 
   // what the screen calls, as it is now
-  const now = useRef({ shown, copyOnSelect, label, onLeave, onEnded, t, bytes });
-  useEffect(() => { now.current = { shown, copyOnSelect, label, onLeave, onEnded, t, bytes }; });
+  const now = useRef({ shown, copyOnSelect, readOut, label, onLeave, onEnded, t, bytes });
+  useEffect(() => { now.current = { shown, copyOnSelect, readOut, label, onLeave, onEnded, t, bytes }; });
+
+  useEffect(() => screen.current?.setReadOut(readOut), [readOut]);
 
   useEffect(() => {
     let gone = false;
@@ -114,6 +117,7 @@ export function Pane({ sandbox, pty, shown, copyOnSelect, label, onNew, onClose,
       });
 
       made.onSkipped = (n) => made.note(now.current.t('skipped', { size: now.current.bytes(n) }));
+      made.setReadOut(now.current.readOut);
       screen.current = made;
       connection.current = new PtyConnection({
         sandbox, pty,

@@ -182,6 +182,11 @@ export class Screen {
     kept.forEach(({ bytes, replay }) => this.write(bytes, replay));
   }
 
+  /** What it shows is read out, and its rows can be gone through. */
+  setReadOut(on: boolean): void {
+    this.terminal.options.screenReaderMode = on;
+  }
+
   /** So many bytes came faster than they could be drawn, and were not. */
   onSkipped?: (bytes: number) => void;
 

@@ -123,7 +123,7 @@ export default function Detail({ id, sandbox, known, search, setSearch, onClose 
   const cwd = data?.command?.cwd ?? data?.request?.cwd;
 
   return (
-    <section aria-label={t('detail')} className="flex min-h-0 flex-1 flex-col">
+    <section aria-label={t('detail')} data-keys="arrows" className="flex min-h-0 flex-1 flex-col">
       <div className="grid gap-1.5 border-b px-3 py-2">
         <div className="flex items-start gap-2">
           <div className="flex min-w-0 flex-1 flex-wrap items-center gap-x-2 gap-y-1 pt-1">

@@ -4,6 +4,8 @@
 import { type RefObject, useCallback, useEffect, useState } from 'react';
 
 const MOST = 5_000;
+// what stands over the text while it is scrolled
+const HEAD = 48;
 
 const paint = (name: string, ranges: Range[]) => {
   if ('highlights' in CSS) {
@@ -34,6 +36,33 @@ function look(box: Node, text: string): Range[] {
   }
 
   return out;
+}
+
+/** What an element scrolls in. */
+export function scrollerOf(e: Element | null): Element | null {
+  for (let at = e?.parentElement ?? null; at; at = at.parentElement) {
+    if (/auto|scroll/.test(getComputedStyle(at).overflowY) && at.tagName !== 'PRE') {
+      return at;
+    }
+  }
+
+  return null;
+}
+
+/** A place in a text that may be much higher than what is seen of it, and not drawn yet. */
+function bringIntoView(place: Range): number {
+  const element = place.startContainer.parentElement;
+  const scroller = scrollerOf(element);
+
+  element?.scrollIntoView({ block: 'nearest' });
+  return requestAnimationFrame(() => {
+    const at = place.getBoundingClientRect();
+    const box = scroller?.getBoundingClientRect();
+
+    if (scroller && box && (at.top < box.top + HEAD || at.bottom > box.bottom)) {
+      scroller.scrollTop += at.top - box.top - box.height / 2;
+    }
+  });
 }
 
 export function useFound(box: RefObject<HTMLElement | null>, text: string) {
@@ -68,9 +97,11 @@ export function useFound(box: RefObject<HTMLElement | null>, text: string) {
 
     paint('found', ranges);
     paint('found-here', here ? [here] : []);
-    here?.startContainer.parentElement?.scrollIntoView({ block: 'nearest' });
+
+    const frame = here ? bringIntoView(here) : 0;
 
     return () => {
+      cancelAnimationFrame(frame);
       paint('found', []);
       paint('found-here', []);
     };

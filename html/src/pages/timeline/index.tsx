@@ -67,7 +67,7 @@ export function Component() {
   const sought = records?.sought ?? null;
   const entries = useMemo(() => entriesOf(items, search.group, day), [items, search.group, day]);
 
-  useTitle(run ? `${t('run')} ${harmless(run)}` : sandbox ? `${t('title')} · ${harmless(sandbox)}` : t('title'));
+  useTitle(run ? `${t('run')} ${harmless(run)}` : sandbox ? null : t('title'));
 
   const open = useCallback((o: Operation) => {
     setPointed(o.id);

@@ -15,7 +15,7 @@ import { Input, Select } from '@/ui/field';
 import { Marked, PlainText } from '@/ui/plain-text';
 import { toastError } from '@/ui/toast';
 import type { Span } from './ansi';
-import { useFound } from './found';
+import { scrollerOf, useFound } from './found';
 import { type Block, type Stream, useWritten } from './written';
 
 const STREAMS = ['both', 'apart', 'stdout', 'stderr'] as const;
@@ -72,17 +72,6 @@ function Streamed({ operation: o, stream, wrap, coloured, all, onGrown, onWhole 
       )}
     </div>
   );
-}
-
-/** What an element scrolls in. */
-function scrollerOf(e: Element | null): Element | null {
-  for (let at = e?.parentElement ?? null; at; at = at.parentElement) {
-    if (/auto|scroll/.test(getComputedStyle(at).overflowY)) {
-      return at;
-    }
-  }
-
-  return null;
 }
 
 function Toggle({ on, label, icon, onChange }: { on: boolean; label: string; icon: ReactNode; onChange(on: boolean): void }) {
@@ -194,6 +183,9 @@ export function Output({ operation: o }: { operation: Operation }) {
           )}
         <Input aria-label={t('find')} placeholder={t('find')} value={sought} className="h-7 w-36! flex-1" onChange={(e) => setSought(e.target.value)}
           onKeyDown={(e) => {
+            if (e.nativeEvent.isComposing) {
+              return;
+            }
             if (e.key === 'Enter') {
               found.go(e.shiftKey ? -1 : 1);
             } else if (e.key === 'Escape') {
