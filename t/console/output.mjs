@@ -74,6 +74,26 @@ await run({
     await other.context().close();
   },
 
+  'as one likes it': async (browser) => {
+    const page = await shows(browser, 'echo the-needle');
+
+    await record(page).getByLabel('Stream').selectOption('apart');
+    await rows(page).filter({ hasText: 'the last word of many' }).first().click();
+    await page.getByRole('region', { name: 'stderr' }).waitFor();
+    is(await record(page).getByLabel('Stream').inputValue(), 'apart', 'how streams are shown is chosen once');
+    await record(page).getByLabel('Stream').selectOption('both');
+
+    const runs = command(facts.wrote, 'until [ -e /tmp/seen ]; do sleep 0.1; done');
+    await rows(page).filter({ hasText: '/tmp/seen' }).first().click();
+    await tool(page, 'Follow').click();
+    await page.reload();
+    await tool(page, 'Follow').waitFor();
+    is(await follows(page), 'false', 'and so is whether they are followed');
+    await command(facts.wrote, 'touch /tmp/seen');
+    await runs;
+    await page.context().close();
+  },
+
   'read by keyboard': async (browser) => {
     const page = await shows(browser, 'echo the-needle');
     const link = page.url();

@@ -26,7 +26,8 @@ export function Log({ lines, children, empty }: { lines: readonly Line[]; childr
   const { t } = useTranslation('commands');
   const box = useRef<HTMLDivElement>(null);
   const seen = useRef({ top: 0, height: 0 });
-  const [follow, setFollow] = useState(true);
+  const [kept, keep] = useStored('follow', ['on', 'off'], 'on');
+  const [follow, setFollow] = useState(kept === 'on');
   const [wrap, setWrap] = useStored('wrap', ['on', 'off'], 'on');
   const virtual = useVirtualizer({
     count: lines.length,
@@ -54,7 +55,7 @@ export function Log({ lines, children, empty }: { lines: readonly Line[]; childr
           icon={<WrapText size={14} aria-hidden />} onClick={() => setWrap(wrap === 'on' ? 'off' : 'on')}
         />
         <Button size="sm" aria-pressed={follow} aria-label={t('follow')} className={cx(follow && 'bg-tint')}
-          icon={<ArrowDownToLine size={14} aria-hidden />} onClick={() => setFollow(!follow)}
+          icon={<ArrowDownToLine size={14} aria-hidden />} onClick={() => { setFollow(!follow); keep(follow ? 'off' : 'on'); }}
         />
       </div>
       <div ref={box} role="region" aria-label={t('output')} tabIndex={0}

@@ -84,13 +84,14 @@ function Toggle({ on, label, icon, onChange }: { on: boolean; label: string; ico
 export function Output({ operation: o }: { operation: Operation }) {
   const { t } = useTranslation('timeline');
   const { bytes, count } = useFormat();
-  const [shown, setShown] = useState<Shown>('both');
+  const [shown, setShown] = useStored<Shown>('stream', STREAMS, 'both');
   const [wrap, setWrap] = useStored('wrap', ['on', 'off'], 'on');
   const [colours, setColours] = useStored('colours', ['on', 'off'], 'on');
+  const [follow, setFollow] = useStored('follow', ['on', 'off'], 'on');
   const running = o.status === 'started';
   const size = (o.output?.stdout_bytes ?? 0) + (o.output?.stderr_bytes ?? 0);
   // its end is what is looked at, and stays in view until one scrolls up
-  const [atEnd, setAtEnd] = useState(running || ((o.status === 'failed' || o.status === 'timeout') && size <= NEAR_END));
+  const [atEnd, setAtEnd] = useState(running ? follow === 'on' : (o.status === 'failed' || o.status === 'timeout') && size <= NEAR_END);
   const [whole, setWhole] = useState<Partial<Record<Stream, boolean>>>({});
   const [sought, setSought] = useState('');
   const [loading, setLoading] = useState(-1);
@@ -175,7 +176,7 @@ export function Output({ operation: o }: { operation: Operation }) {
         <Toggle on={wrap === 'on'} label={t('wrap')} icon={<WrapText {...icon} />} onChange={(on) => setWrap(on ? 'on' : 'off')} />
         <Toggle on={colours === 'on'} label={t('colours')} icon={<Palette {...icon} />} onChange={(on) => setColours(on ? 'on' : 'off')} />
         {running
-          ? <Toggle on={atEnd} label={t('follow')} icon={<ArrowDownToLine {...icon} />} onChange={setAtEnd} />
+          ? <Toggle on={atEnd} label={t('follow')} icon={<ArrowDownToLine {...icon} />} onChange={(on) => { setAtEnd(on); setFollow(on ? 'on' : 'off'); }} />
           : (
             <Button size="sm" aria-label={t('toEnd')} busy={atEnd && !all} icon={<ChevronsDown {...icon} />}
               onClick={() => { setAtEnd(true); following.current = true; toEnd(); }}
