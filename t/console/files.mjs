@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import {
   becomes, facts, is, inAll, live, looks, ok, open, run, sees, serious, settled, shot, signIn, token, until, url,
 } from './lib/browser.mjs';
-import { breaksOff } from './lib/gateway.mjs';
+import { breaksOff, command } from './lib/gateway.mjs';
 
 const at = (path, more = '') => `${url}sandboxes/${facts.sandbox}/files${path ? `?path=${encodeURIComponent(path)}` : ''}${more}`;
 const execd = (route, o = {}) => fetch(new URL(`../v1/sandboxes/${facts.sandbox}/proxy/44772/${route}`, url), {
@@ -573,6 +573,18 @@ const parts = {
     await page.getByRole('button', { name: 'Versions' }).click();
     ok(await comes(async () => !(await text(page)).includes('import sys')), 'in the editor too');
     await well(page, 'versions');
+  },
+
+  'C129 a folder whose name would be a program': async (browser) => {
+    const name = 'x"); __import__("os").system("id"); ("';
+
+    await command(facts.sandbox, `mkdir -p '/workspace/odd/${name}'`);
+    const page = await files(browser, `/workspace/odd/${name}`);
+    const said = await page.getByRole('region', { name: 'Python' }).innerText();
+
+    is(JSON.parse(said.match(/write_file\((".*"), "print/)[1]), `/workspace/odd/${name}/hello.py`, 'what is offered to be copied has it as a text');
+    await command(facts.sandbox, `rmdir '/workspace/odd/${name}'`);
+    await well(page, 'snippet');
   },
 
   'C129 hostile names and texts': async (browser) => {

@@ -1,7 +1,7 @@
 // The first page: what it counts leads to what was counted, and what is wrong
 // with the recorder, or missing, is said.
 
-import { facts, is, ok, open, run, sees, until, url } from './lib/browser.mjs';
+import { facts, is, ok, open, run, sees, settled, until, url } from './lib/browser.mjs';
 
 const rows = (page) => page.getByRole('option');
 const number = (page, name) => page.locator('dl > div').filter({ has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) }).getByRole('link');
@@ -148,6 +148,26 @@ await run({
     await changed(page, (o) => { o.recorder.status = 'degraded'; });
     await page.goto(`${url}sandboxes`);
     await sees(page.getByRole('alert').getByText(/The recorder is behind/), 'every page says that the recorder is behind');
+    await page.unrouteAll();
+
+    let newest = 'gap-1';
+    const banner = page.getByText('Not everything is on record', { exact: false });
+
+    await changed(page, (o) => { o.gaps = { ...o.gaps, count: 3, items: [{ ...o.running.items[0], id: newest, type: 'gateway.gap' }] }; });
+    await page.goto(`${url}sandboxes`);
+    await banner.waitFor();
+    await page.getByRole('status').filter({ has: banner }).getByRole('button', { name: 'Close' }).click();
+    await page.reload();
+    await settled(page);
+    is(await banner.count(), 0, 'who has seen that there are gaps is not told again');
+    newest = 'gap-2';
+    await page.reload();
+    await sees(banner, 'until there is another one');
+    await page.getByRole('link', { name: 'Show', exact: true }).click();
+    await page.waitForURL(/gateway\.gap/);
+    await banner.waitFor({ state: 'detached' });
+    ok(true, 'looking at them is seeing them');
+    await page.unrouteAll();
 
     await page.route('**/api/v1/sandboxes?*', async (route) => {
       const answer = await (await route.fetch()).json();

@@ -163,6 +163,62 @@ await run({
     await page.context().close();
   },
 
+  'back, and the old one does not pause': async (browser) => {
+    const page = await at(browser, `sandboxes/${facts.other}/overview`);
+    let made = 0;
+
+    await page.route('**/v1/sandboxes', (route) => {
+      made += route.request().method() === 'POST' ? 1 : 0;
+      return route.continue();
+    });
+    await page.route('**/pause', (route) => route.fulfill({ status: 503, json: { code: 'GATEWAY_OVERLOADED', message: '', details: {} } }));
+    await more(page, 'Snapshots');
+    await dialog(page).getByRole('button', { name: 'Take' }).click();
+    await dialog(page).getByText('Ready', { exact: true }).waitFor();
+    await dialog(page).getByRole('button', { name: 'Roll back' }).click();
+    await dialog(page).getByRole('button', { name: 'Create' }).click();
+    await page.waitForURL((u) => /\/sandboxes\/[0-9a-f-]{36}\/history/.test(u.href) && !u.href.includes(facts.other));
+    await sees(page.getByRole('alert').or(page.getByRole('status')).filter({ hasText: /busy|overloaded|too much/i }).first(), 'that the old one was not paused is said');
+    is(made, 1, 'and the new one is made once');
+    await page.context().close();
+  },
+
+  'a name that cannot be typed': async (browser) => {
+    const page = await open(browser);
+
+    await page.route('**/api/v1/sandboxes?*', async (route) => {
+      const answer = await (await route.fetch()).json();
+
+      answer.items.forEach((s) => { s.name = '\u202egnp.exe'; });
+      await route.fulfill({ json: answer });
+    });
+    await page.goto(`${url}sandboxes/${facts.other}/overview`);
+    await more(page, 'Delete');
+    ok(!(await page.getByRole('dialog').innerText()).includes('\u202e') && !(await page.title()).includes('\u202e'), 'nothing of it turns the direction');
+    await dialog(page).getByRole('textbox').fill(facts.other);
+    ok(await dialog(page).getByRole('button', { name: 'Delete' }).isEnabled(), 'its id is typed in its place');
+    await page.context().close();
+  },
+
+  'a short id among many': async (browser) => {
+    const page = await open(browser);
+
+    await page.route('**/api/v1/sandboxes?*', async (route) => {
+      const to = new URL(route.request().url());
+      const later = to.searchParams.has('after');
+
+      to.searchParams.delete('after');
+
+      const answer = await (await route.fetch({ url: to.href })).json();
+
+      await route.fulfill({ json: later ? answer : { ...answer, items: [], next: 'others' } });
+    });
+    await page.goto(`${url}sandboxes/${facts.other}/overview`);
+    await page.getByRole('heading', { level: 1 }).filter({ hasNotText: facts.other }).waitFor();
+    is(await page.getByText('There is no such sandbox').count(), 0, 'it is found behind the others');
+    await page.context().close();
+  },
+
   'a port': async (browser) => {
     const page = await at(browser, `sandboxes/${facts.other}/overview`);
 

@@ -88,11 +88,19 @@ export const sandboxQuery = (id: string) => queryOptions({
       return upstreamSandbox(id, signal);
     }
 
-    const page = await api<SandboxPage>('sandboxes', { params: { q: id, limit: 50 }, signal });
-    const found = page.items.find((s) => s.id === id);
+    const ask = (after: string | null) => api<SandboxPage>('sandboxes', { params: { q: id, limit: 50, after }, signal });
+    const among = (of: SandboxPage) => of.items.find((s) => s.id === id);
+    let page = await ask(null);
+
+    // a short id is part of many others
+    while (!among(page) && page.next !== null) {
+      page = await ask(page.next);
+    }
+
+    const found = among(page);
 
     // a list that lacks something says nothing of what is not in it
-    if (!found && (!page.complete || page.next !== null || page.upstream !== 'ok')) {
+    if (!found && (!page.complete || page.upstream !== 'ok')) {
       throw new ApiError(503, 'GATEWAY_OVERLOADED', '');
     }
 

@@ -9,6 +9,7 @@ import { overviewQuery } from '@/api/queries';
 import type { Overview } from '@/api/types';
 import { useFormat } from '@/lib/format';
 import { cx } from '@/lib/cx';
+import { GapBanner } from './gap-banner';
 
 const item = 'inline-flex items-center gap-1.5 rounded-sm px-1 text-xs whitespace-nowrap hover:underline';
 
@@ -71,16 +72,8 @@ export function RecorderBanner() {
   const { status, data } = useRecorder();
   const said = status === 'offline' || status === 'unavailable' || status === 'degraded' ? t(`banner.${status}`) : null;
 
-  const missing = data?.gaps.count ?? 0;
-
-  if (!said && missing > 0) {
-    return (
-      <p role="status" className="flex items-center gap-2 border-b border-warn bg-warn-tint px-4 py-1.5 text-sm">
-        <TriangleAlert size={15} aria-hidden className="shrink-0 text-warn" />
-        <span className="min-w-0 flex-1">{t('banner.gaps', { count: missing })}</span>
-        <Link to="/history?type=gateway.gap" className="shrink-0 underline">{t('banner.show')}</Link>
-      </p>
-    );
+  if (!said && data) {
+    return <GapBanner gaps={data.gaps} />;
   }
 
   return said && (

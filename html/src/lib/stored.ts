@@ -1,6 +1,6 @@
 // What this browser remembers: choices, never anything secret or recorded.
 
-import { useMemo, useSyncExternalStore } from 'react';
+import { useCallback, useMemo, useSyncExternalStore } from 'react';
 
 const PREFIX = 'sandbox-gateway.';
 const listeners = new Set<() => void>();
@@ -34,6 +34,13 @@ function subscribe(f: () => void) {
     listeners.delete(f);
     removeEventListener('storage', f);
   };
+}
+
+/** A text, kept over visits and the same in all tabs; null when there is none. */
+export function useRemembered(key: string) {
+  const text = useSyncExternalStore(subscribe, () => remembered(key));
+
+  return [text, useCallback((v: string) => remember(key, v), [key])] as const;
 }
 
 /** Some of several, kept over visits and the same in all tabs; at first all of them. */

@@ -6,6 +6,7 @@ import { cx } from '@/lib/cx';
 import { Button } from './button';
 import { ErrorNote } from './error-note';
 import { Field, Input } from './field';
+import { typeable } from './plain-text';
 
 interface Props {
   open: boolean;
@@ -85,8 +86,8 @@ interface ConfirmProps {
   onOpenChange(open: boolean): void;
   title: string;
   description: ReactNode;
-  /** What has to be typed before it can be done. */
-  name?: string;
+  /** What has to be typed before it can be done, if it can be typed. */
+  name?: string | undefined;
   /** What the button says, and does. */
   action: string;
   onConfirm(): Promise<unknown>;
@@ -94,11 +95,12 @@ interface ConfirmProps {
 }
 
 /** Asks before something is destroyed; closes once it is done, stays with the reason when it is not. */
-export function ConfirmDialog({ open, onOpenChange, title, description, name, action, onConfirm, children }: ConfirmProps) {
+export function ConfirmDialog({ open, onOpenChange, title, description, name: called, action, onConfirm, children }: ConfirmProps) {
   const { t } = useTranslation();
   const [typed, setTyped] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const name = called !== undefined && typeable(called) ? called : undefined;
   const right = name === undefined || typed.trim() === name;
 
   const change = (to: boolean) => {

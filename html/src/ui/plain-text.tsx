@@ -24,6 +24,9 @@ const sign = (c: string) => {
 export const harmless = (text: string): string =>
   text.toWellFormed().replace(UNSAFE, sign);
 
+/** Can it be typed as it is? */
+export const typeable = (text: string): boolean => harmless(text) === text && text === text.trim();
+
 function parts(text: string): ReactNode[] {
   const out: ReactNode[] = [];
   let at = 0;

@@ -4,6 +4,7 @@ import {
 import { useTranslation } from 'react-i18next';
 import type { Operation, Status } from '@/api/types';
 import { cx } from '@/lib/cx';
+import { harmless } from './plain-text';
 
 type Tone = 'good' | 'bad' | 'warn' | 'dim' | 'accent';
 
@@ -67,7 +68,7 @@ export function StateBadge({ state, className }: { state: string | null; classNa
   return (
     <span className={cx('inline-flex items-center gap-1 align-middle whitespace-nowrap text-xs', TONE[tone], className)}>
       <Icon size={14} aria-hidden />
-      {named ? t(`state.${named}`) : state}
+      {named ? t(`state.${named}`) : harmless(state)}
     </span>
   );
 }

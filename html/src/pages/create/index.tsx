@@ -9,7 +9,7 @@ import { Dialog } from '@/ui/dialog';
 import { ErrorNote } from '@/ui/error-note';
 import { Field, Input, Select, Textarea } from '@/ui/field';
 import { harmless } from '@/ui/plain-text';
-import { toast } from '@/ui/toast';
+import { toast, toastError } from '@/ui/toast';
 import { check, type Fields, INITIAL, requestOf } from './request';
 
 interface Props {
@@ -38,7 +38,9 @@ export default function CreateDialog({ onClose, initial, title, note, after }: P
   const make = useMutation({
     mutationFn: async () => {
       const id = await createSandbox(client, requestOf(fields));
-      await after?.();
+
+      // it is made, and would be made again: what is left to do may fail
+      await after?.().catch(toastError);
       return id;
     },
     onSuccess: (id) => {

@@ -132,14 +132,11 @@ function DeleteDialog({ id, entry, onClose, onDone }: Omit<Props, 'question'> & 
   const { t } = useTranslation('files');
   const name = baseName(entry.path);
   const folder = entry.type === 'directory';
-  // a name that cannot be typed is not asked for
-  const typed = folder && harmless(name) === name && name === name.trim() ? name : undefined;
-
   return (
     <ConfirmDialog
       open onOpenChange={(open) => { if (!open) onClose(); }} title={t('ask.delete', { name: harmless(name) })}
       description={folder ? t('delete.folder', { path: harmless(entry.path) }) : t('delete.file', { path: harmless(entry.path) })}
-      name={typed} action={t('do.delete')}
+      name={folder ? name : undefined} action={t('do.delete')}
       onConfirm={async () => {
         await deletePath(id, entry);
         toast(t('deleted', { path: harmless(entry.path) }));

@@ -159,7 +159,7 @@ export function FilePane({ id, entry, running, gone, mayWrite, dirty, onDirty, s
         {dirty && <Tag tone="warn">{t('unsaved')}</Tag>}
         {!mayWrite && <Tag>{t('readOnly')}</Tag>}
         <span className="min-w-0 flex-1 truncate text-xs text-dim max-lg:hidden">
-          {bytes(entry.size)} · {entry.owner}:{entry.group} · {String(entry.mode).padStart(3, '0')} · <Time at={entry.modified_at} as="relative" />
+          {bytes(entry.size)} · {harmless(entry.owner)}:{harmless(entry.group)} · {String(entry.mode).padStart(3, '0')} · <Time at={entry.modified_at} as="relative" />
         </span>
         <span className="ml-auto flex items-center gap-1">
           {image === 'image/svg+xml' && !versions && (

@@ -7,7 +7,7 @@ import { useFormat } from '@/lib/format';
 import { CopyButton, Snippet } from '@/ui/copy';
 import { Empty, Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
-import { Recorded } from '@/ui/plain-text';
+import { harmless, Recorded } from '@/ui/plain-text';
 import { Time } from '@/ui/time';
 import { baseName, join } from './paths';
 
@@ -50,7 +50,7 @@ export function FolderPane({ id, folder, onOpen, onDrop, menu }: Props) {
         <div className="overflow-y-auto">
           <Empty icon={UploadCloud} title={t('empty')}>
             <p>{t('emptyHint')}</p>
-            <Snippet label="Python" text={`sandbox.files.write_file("${join(folder, 'hello.py')}", "print('hello')")`} />
+            <Snippet label="Python" text={`sandbox.files.write_file(${JSON.stringify(join(folder, 'hello.py'))}, "print('hello')")`} />
           </Empty>
         </div>
       )}
@@ -80,7 +80,7 @@ export function FolderPane({ id, folder, onOpen, onDrop, menu }: Props) {
                     </td>
                     <td className="px-3 text-right tabular-nums text-dim">{e.type === 'directory' ? '' : bytes(e.size)}</td>
                     <td className="truncate px-3 text-dim max-lg:hidden"><Time at={e.modified_at} as="relative" /></td>
-                    <td className="truncate px-3 text-dim max-xl:hidden">{e.owner}</td>
+                    <td className="truncate px-3 text-dim max-xl:hidden">{harmless(e.owner)}</td>
                     <td className="px-3 font-mono text-xs text-dim max-xl:hidden">{String(e.mode).padStart(3, '0')}</td>
                   </tr>
                 );

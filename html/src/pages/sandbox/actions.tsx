@@ -13,7 +13,7 @@ import { useFormat } from '@/lib/format';
 import { Button } from '@/ui/button';
 import { ConfirmDialog } from '@/ui/dialog';
 import { Menu, MenuItem, MenuLabel, MenuLine } from '@/ui/menu';
-import { harmless } from '@/ui/plain-text';
+import { harmless, typeable } from '@/ui/plain-text';
 import { toast, toastError } from '@/ui/toast';
 
 // going back to one makes a sandbox, in the same place
@@ -71,7 +71,7 @@ export function SandboxActions({ sandbox }: { sandbox: Sandbox }) {
       <ConfirmDialog
         open={asks === 'delete'} onOpenChange={(open) => { if (!open) setAsks(null); }}
         title={t('deleteTitle', { name: harmless(sandbox.name) })} description={t('deleteHint')}
-        name={sandbox.name} action={t('delete')}
+        name={typeable(sandbox.name) ? sandbox.name : sandbox.id} action={t('delete')}
         onConfirm={async () => {
           await changeSandbox(client, sandbox.id, 'delete');
           toast(t('done.delete'));
