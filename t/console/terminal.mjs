@@ -1,5 +1,5 @@
 import {
-  facts, is, inAll, looks, ok, open, run, sees, serious, settled, shot, still, token, until,
+  facts, is, inAll, looks, ok, open, run, sees, serious, settled, shot, signIn, still, token, until, url,
 } from './lib/browser.mjs';
 import { command, reload } from './lib/gateway.mjs';
 import { another, box, paste, ready, screen, shows, terminalUrl, type } from './lib/terminal.mjs';
@@ -106,6 +106,28 @@ await run({
     await page.reload();
     await ready(page);
     is(await reads.getAttribute('aria-pressed'), 'true', 'which is remembered');
+    await page.context().close();
+  },
+
+  'a session that ends': async (browser) => {
+    const page = await open(browser, { as: null });
+    const over = page.getByText('Your session is over.', { exact: false });
+
+    await page.goto(terminalUrl(facts.sandbox));
+    await signIn(page);
+    await ready(page);
+    await type(page, 'kept=yes');
+    await page.keyboard.press('Enter');
+    await page.context().request.delete(new URL('api/v1/session', url).href, { headers: { Origin: new URL(url).origin } });
+    await over.waitFor();
+    ok(true, 'a terminal whose session is over leads to the way in');
+    await signIn(page);
+    await over.waitFor({ state: 'detached' });
+    await ready(page);
+    await type(page, 'echo "kept: $kept"');
+    await page.keyboard.press('Enter');
+    await shows(page, /^kept: yes$/);
+    ok(true, 'and goes on where it was');
     await page.context().close();
   },
 

@@ -5,6 +5,7 @@
 // it; only a line of our own that broke, and that the other end has not missed
 // yet, is taken back by itself.
 
+import { onSessionBegin } from '@/api/credential';
 import { ApiError } from '@/api/errors';
 import { ptyClient, ptyOpens, ptySocket, ptyStatus } from '@/api/pty';
 import type { Operation } from '@/api/types';
@@ -80,11 +81,13 @@ export class PtyConnection {
   private pumping: ReturnType<typeof setTimeout> | undefined;
   private sentSize = '';
   private closed = false;
+  private readonly deaf: () => void;
   private state: ConnectionState = { is: 'connecting' };
 
   constructor(private readonly o: Options) {
     addEventListener('online', this.onOnline);
     addEventListener('offline', this.onOffline);
+    this.deaf = onSessionBegin(this.onSession);
     this.connect(false);
   }
 
@@ -93,6 +96,7 @@ export class PtyConnection {
     this.closed = true;
     removeEventListener('online', this.onOnline);
     removeEventListener('offline', this.onOffline);
+    this.deaf();
     this.hangUp();
   }
 
@@ -167,6 +171,13 @@ export class PtyConnection {
 
   private readonly onOnline = () => {
     if (this.state.is === 'waiting') {
+      this.again();
+    }
+  };
+
+  /** What was refused for lack of a session goes on with the next one. */
+  private readonly onSession = () => {
+    if (this.state.is === 'waiting' || this.state.is === 'refused') {
       this.again();
     }
   };
