@@ -142,7 +142,10 @@ int chain_load(chain_t *c, sqlite3 *db);
 /* Statements and notes. */
 void chain_free(chain_t *c);
 
-/* Notes an entry; without memory chain_write() fails. */
+/* Notes an entry; without memory chain_write() fails.  chain_add() is for the
+ * kinds that have more to say. */
+chain_note_t *chain_add(chain_t *c, chain_kind_e kind,
+    const uint8_t event[16]);
 void chain_note(chain_t *c, chain_kind_e kind, const uint8_t event[16]);
 void chain_note_output(chain_t *c, const uint8_t event[16],
     const chain_output_t *o);

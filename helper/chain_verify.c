@@ -1,52 +1,17 @@
-#include "chain_verify.h"
+#include "chain_verify_int.h"
 
 #include "digest.h"
 #include "json.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 
 #define VERIFY_STEP  1024       /* entries between two calls of stop() */
 
-/* One entry of the chain as it stands in the file. */
-typedef struct {
-    int64_t        n;
-    const char    *event;       /* "" without */
-    chain_kind_e   kind;
-    sb_str_t       detail;
-    int64_t        purged;      /* 0: not */
-    const uint8_t *hash;
-} verify_entry_t;
 
-typedef struct {
-    sqlite3              *db;
-    const verify_conf_t  *conf;
-    verify_t             *v;
-    chain_stmts_t         stmts;
-    sqlite3_stmt         *last;     /* entry of an event before one */
-    sqlite3_stmt         *purge;    /* entries that a purge took */
-    sqlite3_stmt         *at;       /* entry by number */
-    sqlite3_stmt         *terminal; /* row of a terminal */
-    sb_buf_t              text;
-    uint8_t               hash[CHAIN_HASH];     /* of the entry before */
-    int64_t               n;        /* its number */
-    int64_t               base;     /* the chain begins behind it */
-    int64_t               seq;      /* of the last record begun */
-    bool                  holes;    /* purged records since then */
-    int64_t               before;   /* records older than the chain */
-    FILE                 *heads;    /* one and the same, should it turn */
-    int                   heads_errno;
-    size_t                heads_bytes;
-    char                  sandbox[512];
-    uint8_t               file[CHAIN_HASH];     /* as the last purge has it */
-    uint8_t               mine[CHAIN_HASH];     /* as it is */
-} verify_ctx_t;
-
-
-static verify_rc_e
+verify_rc_e
 verify_fault(verify_ctx_t *c, const char *fault, int64_t seq,
     const char *event)
 {
@@ -58,7 +23,7 @@ verify_fault(verify_ctx_t *c, const char *fault, int64_t seq,
 }
 
 
-static verify_rc_e
+verify_rc_e
 verify_unable(verify_ctx_t *c, const char *what)
 {
     (void) snprintf(c->v->why, sizeof(c->v->why), "%s", what);
@@ -67,7 +32,7 @@ verify_unable(verify_ctx_t *c, const char *what)
 }
 
 
-static verify_rc_e
+verify_rc_e
 verify_sqlite(verify_ctx_t *c)
 {
     (void) snprintf(c->v->why, sizeof(c->v->why), "The file cannot be read:"
@@ -77,8 +42,7 @@ verify_sqlite(verify_ctx_t *c)
 }
 
 
-/* First column of the first row as a number; `missing` without a row. */
-static int
+int
 verify_number(sqlite3 *db, const char *sql, const char *event, int64_t missing,
     int64_t *v)
 {
@@ -203,8 +167,7 @@ verify_end(verify_ctx_t *c, const verify_entry_t *e)
 }
 
 
-/* Entries whose JSON is kept beside the hash. */
-static verify_rc_e
+verify_rc_e
 verify_detail(verify_ctx_t *c, const verify_entry_t *e, int64_t seq)
 {
     uint8_t  hash[CHAIN_HASH];
@@ -261,56 +224,6 @@ verify_output(verify_ctx_t *c, const verify_entry_t *e)
 
     return rc == SQLITE_OK && memcmp(digest, said, CHAIN_HASH) == 0
            ? VERIFY_OK : verify_fault(c, "changed", seq, e->event);
-}
-
-
-/* A purge accounts for all that it took, or for nothing that is left. */
-static verify_rc_e
-verify_purge(verify_ctx_t *c, const verify_entry_t *e)
-{
-    bool          any;
-    uint8_t       digest[CHAIN_HASH], said[CHAIN_HASH];
-    sb_rc_t       rc;
-    sb_jdoc_t    *doc;
-    verify_rc_e   ok;
-    sb_sha256_t  *h;
-
-    ok = verify_detail(c, e, 0);
-    if (ok != VERIFY_OK) {
-        return ok;
-    }
-
-    doc = sb_jdoc_parse(e->detail, NULL, &rc);
-
-    if (doc == NULL
-        || sb_unhex(said, CHAIN_HASH, sb_jv_str(sb_jdoc_root(doc), "digest"))
-           != SB_OK)
-    {
-        sb_jdoc_free(doc);
-        return verify_fault(c, "broken", 0, "");
-    }
-
-    sb_jdoc_free(doc);
-
-    h = sb_sha256_new();
-    if (h == NULL) {
-        return verify_unable(c, "There is no memory.");
-    }
-
-    any = false;
-    sqlite3_bind_int64(c->purge, 1, e->n);
-
-    while (sqlite3_step(c->purge) == SQLITE_ROW) {
-        any = true;
-        sb_sha256_add(h, sqlite3_column_blob(c->purge, 0),
-                      (size_t) sqlite3_column_bytes(c->purge, 0));
-    }
-
-    (void) sqlite3_reset(c->purge);
-    sb_sha256_final(h, digest);
-
-    return !any || memcmp(digest, said, CHAIN_HASH) == 0
-           ? VERIFY_OK : verify_fault(c, "removed", 0, "");
 }
 
 
@@ -490,66 +403,6 @@ verify_entry(verify_ctx_t *c, const verify_entry_t *e)
 
 /* --- the whole chain ---------------------------------------------------- */
 
-/* Where the chain begins: at its file entry, or behind what the last purge
- * that forgot something says. */
-static verify_rc_e
-verify_base(verify_ctx_t *c)
-{
-    int             rc;
-    int64_t         first, base;
-    sb_rc_t         parsed;
-    sb_jdoc_t      *doc;
-    const sb_jv_t  *root;
-    sqlite3_stmt   *st;
-
-    if (verify_number(c->db, "select min(n) from gateway_chain", NULL, 1,
-                      &first) != SQLITE_OK
-        || verify_number(c->db, "select max(seq) from gateway_records", NULL, 0,
-                         &c->before) != SQLITE_OK)
-    {
-        return verify_sqlite(c);
-    }
-
-    if (first == 1) {
-        return VERIFY_OK;
-    }
-
-    rc = sqlite3_prepare_v2(c->db, "select detail from gateway_chain where"
-                            " kind = 'purge' order by n desc", -1, &st, NULL);
-    if (rc != SQLITE_OK) {
-        return verify_sqlite(c);
-    }
-
-    while (c->base == 0 && sqlite3_step(st) == SQLITE_ROW) {
-
-        doc = sb_jdoc_parse(sb_str(sqlite3_column_text(st, 0),
-                                   (size_t) sqlite3_column_bytes(st, 0)),
-                            NULL, &parsed);
-        if (doc == NULL) {
-            continue;
-        }
-
-        root = sb_jdoc_root(doc);
-
-        if (sb_jv_int(sb_jv_get(root, "base"), &base) && base == first - 1
-            && sb_unhex(c->hash, CHAIN_HASH, sb_jv_str(root, "base_hash"))
-               == SB_OK
-            && sb_unhex(c->file, CHAIN_HASH, sb_jv_str(root, "file")) == SB_OK)
-        {
-            c->base = base;
-            c->n = base;
-            c->holes = true;
-        }
-
-        sb_jdoc_free(doc);
-    }
-
-    (void) sqlite3_finalize(st);
-
-    return c->base ? VERIFY_OK : verify_fault(c, "broken", 0, "");
-}
-
-
 static verify_rc_e
 verify_entries(verify_ctx_t *c)
 {
@@ -599,296 +452,6 @@ verify_entries(verify_ctx_t *c)
     (void) sqlite3_finalize(st);
 
     return ok == VERIFY_OK && rc != SQLITE_DONE ? verify_sqlite(c) : ok;
-}
-
-
-/* --- what the chain does not know --------------------------------------- */
-
-/* A query that gives event ids; the first of them is at fault. */
-static verify_rc_e
-verify_none(verify_ctx_t *c, const char *sql, const char *fault)
-{
-    int            rc;
-    char           event[40];
-    int64_t        seq;
-    sqlite3_stmt  *st;
-
-    rc = sqlite3_prepare_v2(c->db, sql, -1, &st, NULL);
-    if (rc != SQLITE_OK) {
-        return verify_sqlite(c);
-    }
-
-    if (sqlite3_bind_parameter_count(st)) {
-        sqlite3_bind_int64(st, 1, c->before);
-    }
-
-    rc = sqlite3_step(st);
-
-    if (rc == SQLITE_ROW) {
-        (void) snprintf(event, sizeof(event), "%s",
-                        (const char *) sqlite3_column_text(st, 0));
-        (void) sqlite3_finalize(st);
-
-        if (chain_seq(c->db, &c->stmts, event, &seq) != SQLITE_OK) {
-            seq = 0;
-        }
-
-        return verify_fault(c, fault, seq, event);
-    }
-
-    (void) sqlite3_finalize(st);
-
-    return rc == SQLITE_DONE ? VERIFY_OK : verify_sqlite(c);
-}
-
-
-#define VERIFY_KNOWN(table)                                                  \
-    "exists(select 1 from gateway_chain c where c.event_id = "               \
-    table ".event_id and c.kind in ('begin', 'gap') and c.purged is null)"
-/* a record of before the chain, which says nothing of it */
-#define VERIFY_OLD(table)                                                    \
-    "exists(select 1 from gateway_records r where r.event_id = "             \
-    table ".event_id and r.seq <= ?1)"
-
-static verify_rc_e
-verify_foreign(verify_ctx_t *c)
-{
-    verify_rc_e  ok;
-
-    ok = verify_none(c, "select event_id from gateway_chain c where purged is"
-                     " not null and not exists(select 1 from gateway_chain p"
-                     " where p.n = c.purged and p.kind = 'purge') limit 1",
-                     "removed");
-    if (ok != VERIFY_OK) {
-        return ok;
-    }
-
-    if (c->conf->allow_foreign) {
-        if (verify_number(c->db, "select count(*) from history_events e where"
-                          " not " VERIFY_KNOWN("e"), NULL, 0, &c->v->foreign)
-            != SQLITE_OK)
-        {
-            return verify_sqlite(c);
-        }
-
-        c->v->foreign -= c->before < c->v->foreign ? c->before : c->v->foreign;
-
-    } else {
-        ok = verify_none(c, "select event_id from history_events e where not "
-                         VERIFY_KNOWN("e") " and not " VERIFY_OLD("e")
-                         " order by seq limit 1", "foreign");
-        if (ok != VERIFY_OK) {
-            return ok;
-        }
-    }
-
-    /* ended behind the chain's back */
-
-    ok = verify_none(c, "select event_id from history_events e where status <>"
-                     " 'started' and " VERIFY_KNOWN("e") " and not exists("
-                     "select 1 from gateway_chain c where c.event_id ="
-                     " e.event_id and c.kind in ('end', 'gap')) limit 1",
-                     "changed");
-
-    /* output of a known record that no entry speaks of */
-
-    if (ok == VERIFY_OK) {
-        ok = verify_none(c, "select o.event_id from (select event_id,"
-                         " count(*) as n from command_output_chunks group by"
-                         " event_id) o where " VERIFY_KNOWN("o") " and o.n <>"
-                         " (select coalesce(sum(1 + json_extract(detail,"
-                         " '$.stdout[1]') - json_extract(detail,"
-                         " '$.stdout[0]') + 1 + json_extract(detail,"
-                         " '$.stderr[1]') - json_extract(detail,"
-                         " '$.stderr[0]')), 0) from gateway_chain c where"
-                         " c.event_id = o.event_id and c.kind = 'output')"
-                         " limit 1", "foreign");
-    }
-
-    return ok;
-}
-
-
-/* --- heads -------------------------------------------------------------- */
-
-typedef struct {
-    verify_ctx_t  *c;
-    verify_rc_e    ok;
-    int64_t        line;    /* of the directory, counted from 1 */
-    int64_t        from;    /* those of this file stand behind it */
-    int64_t        to;      /* ... up to that one */
-    int64_t        ended;   /* the last that ends a file of the directory */
-} verify_heads_t;
-
-
-static verify_rc_e
-verify_head(verify_ctx_t *c, const head_t *head)
-{
-    bool      same;
-    verify_t *v;
-
-    v = c->v;
-
-    if (c->conf->keys && !head->signed_right) {
-        return verify_fault(c, "signature", 0, "");
-    }
-
-    if (strcmp(head->sandbox, c->sandbox) != 0) {
-        return verify_fault(c, "swapped", 0, "");
-    }
-
-    if (head->n > c->n) {
-        return verify_fault(c, "cut", c->seq ? c->seq + 1 : 0, "");
-    }
-
-    if (head->n <= c->base) {
-        /* what it speaks of was purged since */
-        return VERIFY_OK;
-    }
-
-    sqlite3_bind_int64(c->at, 1, head->n);
-    same = sqlite3_step(c->at) == SQLITE_ROW
-           && sqlite3_column_bytes(c->at, 0) == CHAIN_HASH
-           && memcmp(sqlite3_column_blob(c->at, 0), head->hash, CHAIN_HASH)
-              == 0;
-    (void) sqlite3_reset(c->at);
-
-    if (!same) {
-        return verify_fault(c, "rewritten", 0, "");
-    }
-
-    if (head->n >= v->head) {
-        v->head = head->n;
-        (void) snprintf(v->head_at, sizeof(v->head_at), "%s", head->at);
-    }
-
-    return VERIFY_OK;
-}
-
-
-static bool
-verify_head_line(void *data, const head_t *head)
-{
-    verify_heads_t  *h = data;
-
-    h->line++;
-
-    if (h->line > h->from && h->line <= h->to) {
-        h->ok = verify_head(h->c, head);
-    }
-
-    return h->ok == VERIFY_OK;
-}
-
-
-/*
- * A sandbox may have had several files, one after the other: where one was
- * archived or deleted stands a head that ends it.  An archived one is held to
- * those up to its own end, the one that is there to those behind the last.
- */
-static bool
-verify_head_end(void *data, const head_t *head)
-{
-    verify_heads_t  *h = data;
-    verify_ctx_t    *c = h->c;
-
-    h->line++;
-
-    if (!head->ended) {
-        return true;
-    }
-
-    if (c->conf->keys && !head->signed_right) {
-        h->ok = verify_fault(c, "signature", 0, "");
-        return false;
-    }
-
-    if (c->conf->archived
-        && memcmp(head->file, c->mine, CHAIN_HASH) == 0)
-    {
-        h->from = h->ended;
-        h->to = h->line;
-    }
-
-    h->ended = h->line;
-
-    return true;
-}
-
-
-static bool
-verify_heads_read(verify_heads_t *h, const char *dir,
-    bool (*visit)(void *data, const head_t *head))
-{
-    verify_ctx_t  *c = h->c;
-
-    h->line = 0;
-    errno = c->heads_errno;
-
-    if (c->heads && heads_each(c->heads, c->heads_bytes, dir, c->conf->keys,
-                               visit, h))
-    {
-        return true;
-    }
-
-    (void) snprintf(c->v->why, sizeof(c->v->why), "The heads %s cannot be read:"
-                    " %s.", c->conf->heads, strerror(errno));
-
-    return false;
-}
-
-
-static verify_rc_e
-verify_heads(verify_ctx_t *c)
-{
-    const char      *dir;
-    verify_heads_t   h;
-
-    if (c->conf->heads == NULL) {
-        return verify_unable(c, "There is no head to hold the chain against;"
-                             " name the file with --head.");
-    }
-
-    memset(&h, 0, sizeof(h));
-    h.c = c;
-    h.ok = VERIFY_OK;
-    h.to = INT64_MAX;
-    dir = c->conf->dir ? c->conf->dir : c->sandbox;
-
-    if (!verify_heads_read(&h, dir, verify_head_end)) {
-        return VERIFY_UNABLE;
-    }
-
-    if (h.to == INT64_MAX) {
-        h.from = h.ended;
-    }
-
-    if (h.ok == VERIFY_OK && !verify_heads_read(&h, dir, verify_head_line)) {
-        return VERIFY_UNABLE;
-    }
-
-    if (h.ok != VERIFY_OK) {
-        return h.ok;
-    }
-
-    if (c->n == 0) {
-        /* nothing was ever recorded */
-        return VERIFY_OK;
-    }
-
-    if (c->v->head == 0) {
-        (void) snprintf(c->v->why, sizeof(c->v->why), "%s holds no head of %s"
-                        " that its chain still reaches.", c->conf->heads, dir);
-        return VERIFY_UNABLE;
-    }
-
-    if (c->conf->keys == NULL) {
-        return verify_unable(c, "The chain fits its head, but there is no key"
-                             " to check the signature with; name it with"
-                             " --key.");
-    }
-
-    return VERIFY_OK;
 }
 
 
