@@ -21,6 +21,7 @@
 
 #include "bulk.h"
 #include "digest.h"
+#include "keys.h"
 
 #define CHAIN_HASH      32
 /* of the JSON of one entry: a request, a result, 1,024 files */
@@ -129,6 +130,7 @@ typedef struct {
     int64_t         kept;           /* no record that is still there has an
                                        entry in front of that one */
     int64_t         wait;           /* the chain is not cut before that one */
+    int64_t         proven;         /* behind it every purge is signed */
     chain_note_t   *notes;          /* of the transaction at hand */
     size_t          nnotes, alloc;
     size_t          taken;          /* of these, chain_take() has seen */
@@ -189,9 +191,10 @@ void chain_forget(chain_t *c);
  * CHAIN_PURGE entry that accounts for them.  `ids` are event ids, `rule` names
  * what asked for it ("ttl", "capacity" ...), `at` is the time.  What can be
  * forgotten at the beginning of the chain is deleted.  Nothing else may be noted
- * in the same transaction.
+ * in the same transaction.  With a key the entry is signed: anybody could write
+ * one that accounts for what they took out.
  */
-int chain_purge(chain_t *c, sqlite3 *db, const char *const *ids, size_t n,
-    const char *rule, const char *at);
+int chain_purge(chain_t *c, sqlite3 *db, const keys_t *keys,
+    const char *const *ids, size_t n, const char *rule, const char *at);
 
 #endif /* CHAIN_H_INCLUDED */

@@ -275,14 +275,46 @@ chain_purge_base(chain_t *c, sqlite3 *db, chain_purge_t *p)
 }
 
 
-int
-chain_purge(chain_t *c, sqlite3 *db, const char *const *ids, size_t n,
+/* The detail of the entry; `file` and `digest` tie what is signed to this file
+ * and to what it took. */
+static int
+chain_purge_detail(sb_buf_t *out, const chain_purge_t *p, const keys_t *keys,
     const char *rule, const char *at)
 {
+    char    digest[2 * CHAIN_HASH + 1], hash[2 * CHAIN_HASH + 1];
+    char    file[2 * CHAIN_HASH + 1];
+    size_t  to;
+
+    sb_hex(digest, p->digest, CHAIN_HASH);
+    sb_hex(hash, p->base_hash, CHAIN_HASH);
+    sb_hex(file, p->file, CHAIN_HASH);
+
+    if (sb_buf_printf(out, "{\"at\":\"%s\",\"base\":%lld,"
+                      "\"base_hash\":\"%s\",\"count\":%lld,"
+                      "\"digest\":\"%s\",\"file\":\"%s\",\"from\":%lld,"
+                      "\"rule\":\"%s\"", at, (long long) p->base, hash,
+                      (long long) p->count, digest, file,
+                      (long long) p->from, rule) != SB_OK)
+    {
+        return SQLITE_NOMEM;
+    }
+
+    to = out->len;
+
+    if (sb_buf_printf(out, ",\"to\":%lld}", (long long) p->to) != SB_OK) {
+        return SQLITE_NOMEM;
+    }
+
+    return keys == NULL || keys_sign_member(keys, out, 0, to) ? SQLITE_OK
+                                                              : SQLITE_NOMEM;
+}
+
+
+int
+chain_purge(chain_t *c, sqlite3 *db, const keys_t *keys,
+    const char *const *ids, size_t n, const char *rule, const char *at)
+{
     int            rc;
-    char           digest[2 * CHAIN_HASH + 1], hash[2 * CHAIN_HASH + 1];
-    char           file[2 * CHAIN_HASH + 1];
-    sb_rc_t        made;
     chain_note_t  *note;
     chain_purge_t  p;
 
@@ -318,16 +350,5 @@ chain_purge(chain_t *c, sqlite3 *db, const char *const *ids, size_t n,
         return SQLITE_NOMEM;
     }
 
-    sb_hex(digest, p.digest, CHAIN_HASH);
-    sb_hex(hash, p.base_hash, CHAIN_HASH);
-    sb_hex(file, p.file, CHAIN_HASH);
-
-    made = sb_buf_printf(&note->detail, "{\"at\":\"%s\",\"base\":%lld,"
-                         "\"base_hash\":\"%s\",\"count\":%lld,"
-                         "\"digest\":\"%s\",\"file\":\"%s\",\"from\":%lld,"
-                         "\"rule\":\"%s\",\"to\":%lld}", at,
-                         (long long) p.base, hash, (long long) p.count, digest,
-                         file, (long long) p.from, rule, (long long) p.to);
-
-    return made == SB_OK ? SQLITE_OK : SQLITE_NOMEM;
+    return chain_purge_detail(&note->detail, &p, keys, rule, at);
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 
@@ -524,6 +525,10 @@ verify_all(verify_ctx_t *c)
         return ok;
     }
 
+    if (!verify_heads_find(c)) {
+        return verify_unable(c, "There is no memory.");
+    }
+
     if (sqlite3_prepare_v2(c->db, "select kind from gateway_chain where"
                            " event_id = ?1 and n < ?2 order by n desc limit 1",
                            -1, &c->last, NULL) != SQLITE_OK
@@ -588,6 +593,7 @@ chain_verify(sqlite3 *db, const verify_conf_t *conf, verify_t *v)
     (void) sqlite3_finalize(c.terminal);
     chain_stmts_free(&c.stmts);
     sb_buf_free(&c.text);
+    free(c.proven.ranges);
     (void) sqlite3_exec(db, "rollback", NULL, NULL, NULL);
 
     if (c.heads) {

@@ -10,10 +10,7 @@
 typedef struct {
     verify_ctx_t  *c;
     verify_rc_e    ok;
-    int64_t        line;    /* of the directory, counted from 1 */
-    int64_t        from;    /* those of this file stand behind it */
-    int64_t        to;      /* ... up to that one */
-    int64_t        ended;   /* the last that ends a file of the directory */
+    int64_t        line;
 } verify_heads_t;
 
 
@@ -63,17 +60,88 @@ verify_head(verify_ctx_t *c, const head_t *head)
 
 
 static bool
+verify_head_mine(verify_heads_t *h)
+{
+    const verify_lines_t  *l = &h->c->lines;
+
+    h->line++;
+
+    return h->line > l->from && h->line <= l->to;
+}
+
+
+static bool
 verify_head_line(void *data, const head_t *head)
 {
     verify_heads_t  *h = data;
 
-    h->line++;
-
-    if (h->line > h->from && h->line <= h->to) {
+    if (verify_head_mine(h)) {
         h->ok = verify_head(h->c, head);
     }
 
     return h->ok == VERIFY_OK;
+}
+
+
+/* What is proven is the same up to one head as up to the next, or follows. */
+static bool
+verify_head_proves(void *data, const head_t *head)
+{
+    void             *ranges;
+    size_t            n;
+    verify_heads_t   *h = data;
+    verify_proven_t  *p = &h->c->proven;
+
+    if (!verify_head_mine(h) || !head->signed_right) {
+        return true;
+    }
+
+    p->last = head->n;
+    p->on = head->proven >= 0;
+
+    if (!p->on) {
+        return true;
+    }
+
+    if (p->n && head->proven <= p->ranges[p->n - 1].to) {
+        p->ranges[p->n - 1].to = head->n;
+        return true;
+    }
+
+    if (p->n == p->alloc) {
+        n = p->alloc ? p->alloc * 2 : 4;
+        ranges = realloc(p->ranges, n * sizeof(p->ranges[0]));
+
+        if (ranges == NULL) {
+            p->failed = true;
+            return false;
+        }
+
+        p->ranges = ranges;
+        p->alloc = n;
+    }
+
+    p->ranges[p->n].from = head->proven;
+    p->ranges[p->n++].to = head->n;
+
+    return true;
+}
+
+
+verify_proof_e
+verify_proof(const verify_ctx_t *c, int64_t n)
+{
+    size_t                  i;
+    const verify_proven_t  *p = &c->proven;
+
+    for (i = 0; i < p->n; i++) {
+        if (n > p->ranges[i].from && n <= p->ranges[i].to) {
+            return VERIFY_PROVEN;
+        }
+    }
+
+    return n <= p->last ? VERIFY_EARLIER
+           : p->on ? VERIFY_PROVEN : VERIFY_UNSIGNED;
 }
 
 
@@ -87,6 +155,7 @@ verify_head_end(void *data, const head_t *head)
 {
     verify_heads_t  *h = data;
     verify_ctx_t    *c = h->c;
+    verify_lines_t  *l = &c->lines;
 
     h->line++;
 
@@ -95,71 +164,85 @@ verify_head_end(void *data, const head_t *head)
     }
 
     if (c->conf->keys && !head->signed_right) {
-        h->ok = verify_fault(c, "signature", 0, "");
+        l->forged = true;
         return false;
     }
 
     if (c->conf->archived
         && memcmp(head->file, c->mine, CHAIN_HASH) == 0)
     {
-        h->from = h->ended;
-        h->to = h->line;
+        l->from = l->ended;
+        l->to = h->line;
     }
 
-    h->ended = h->line;
+    l->ended = h->line;
 
     return true;
 }
 
 
+static const char *
+verify_heads_dir(const verify_ctx_t *c)
+{
+    return c->conf->dir ? c->conf->dir : c->sandbox;
+}
+
+
 static bool
-verify_heads_read(verify_heads_t *h, const char *dir,
+verify_heads_read(verify_heads_t *h, verify_ctx_t *c,
     bool (*visit)(void *data, const head_t *head))
 {
-    verify_ctx_t  *c = h->c;
-
-    h->line = 0;
+    memset(h, 0, sizeof(verify_heads_t));
+    h->c = c;
+    h->ok = VERIFY_OK;
     errno = c->heads_errno;
 
-    if (c->heads && heads_each(c->heads, c->heads_bytes, dir, c->conf->keys,
-                               visit, h))
-    {
-        return true;
+    return c->heads && heads_each(c->heads, c->heads_bytes,
+                                  verify_heads_dir(c), c->conf->keys, visit,
+                                  h);
+}
+
+
+bool
+verify_heads_find(verify_ctx_t *c)
+{
+    verify_heads_t  h;
+
+    c->lines.to = INT64_MAX;
+    c->lines.read = verify_heads_read(&h, c, verify_head_end);
+
+    if (c->lines.to == INT64_MAX) {
+        c->lines.from = c->lines.ended;
     }
 
-    (void) snprintf(c->v->why, sizeof(c->v->why), "The heads %s cannot be read:"
-                    " %s.", c->conf->heads, strerror(errno));
+    if (c->lines.read && c->conf->keys) {
+        c->lines.read = verify_heads_read(&h, c, verify_head_proves);
+    }
 
-    return false;
+    c->heads_errno = c->lines.read ? c->heads_errno : errno;
+
+    return !c->proven.failed;
 }
 
 
 verify_rc_e
 verify_heads(verify_ctx_t *c)
 {
-    const char      *dir;
-    verify_heads_t   h;
+    verify_heads_t  h;
 
     if (c->conf->heads == NULL) {
         return verify_unable(c, "There is no head to hold the chain against;"
                              " name the file with --head.");
     }
 
-    memset(&h, 0, sizeof(h));
-    h.c = c;
-    h.ok = VERIFY_OK;
-    h.to = INT64_MAX;
-    dir = c->conf->dir ? c->conf->dir : c->sandbox;
-
-    if (!verify_heads_read(&h, dir, verify_head_end)) {
-        return VERIFY_UNABLE;
+    if (c->lines.forged) {
+        return verify_fault(c, "signature", 0, "");
     }
 
-    if (h.to == INT64_MAX) {
-        h.from = h.ended;
-    }
-
-    if (h.ok == VERIFY_OK && !verify_heads_read(&h, dir, verify_head_line)) {
+    if (!c->lines.read || !verify_heads_read(&h, c, verify_head_line)) {
+        (void) snprintf(c->v->why, sizeof(c->v->why), "The heads %s cannot be"
+                        " read: %s.", c->conf->heads,
+                        strerror(c->lines.read ? errno : c->heads_errno));
         return VERIFY_UNABLE;
     }
 
@@ -174,7 +257,8 @@ verify_heads(verify_ctx_t *c)
 
     if (c->v->head == 0) {
         (void) snprintf(c->v->why, sizeof(c->v->why), "%s holds no head of %s"
-                        " that its chain still reaches.", c->conf->heads, dir);
+                        " that its chain still reaches.", c->conf->heads,
+                        verify_heads_dir(c));
         return VERIFY_UNABLE;
     }
 
@@ -184,5 +268,9 @@ verify_heads(verify_ctx_t *c)
                              " --key.");
     }
 
-    return VERIFY_OK;
+    return c->unsure ? verify_unable(c, "Records were purged since the last"
+                                     " head, and that is not signed: an"
+                                     " earlier version did not, and anybody"
+                                     " could have.")
+                     : VERIFY_OK;
 }

@@ -15,6 +15,33 @@ typedef struct {
     const uint8_t *hash;
 } verify_entry_t;
 
+/* Lines of the heads of a directory, counted from 1. */
+typedef struct {
+    int64_t  from;          /* those of this file stand behind it */
+    int64_t  to;            /* ... up to that one */
+    int64_t  ended;         /* the last that ends a file of the directory */
+    bool     read;
+    bool     forged;        /* one that ends a file is not signed right */
+} verify_lines_t;
+
+/* Of which entries the heads of this file say that they are proven. */
+typedef struct {
+    struct {
+        int64_t  from;      /* behind that one */
+        int64_t  to;
+    }       *ranges;
+    size_t   n, alloc;
+    int64_t  last;          /* the last head speaks of that one */
+    bool     on;            /* and of what follows, too */
+    bool     failed;
+} verify_proven_t;
+
+typedef enum {
+    VERIFY_PROVEN,
+    VERIFY_EARLIER,     /* an earlier version signed it as it stands there */
+    VERIFY_UNSIGNED     /* nobody did yet, and that was an earlier one */
+} verify_proof_e;
+
 typedef struct {
     sqlite3              *db;
     const verify_conf_t  *conf;
@@ -34,6 +61,9 @@ typedef struct {
     FILE                 *heads;    /* one and the same, should it turn */
     int                   heads_errno;
     size_t                heads_bytes;
+    verify_lines_t        lines;    /* those of this file */
+    verify_proven_t       proven;
+    bool                  unsure;   /* a purge that nothing speaks for yet */
     char                  sandbox[512];
     uint8_t               file[CHAIN_HASH];     /* as the last purge has it */
     uint8_t               mine[CHAIN_HASH];     /* as it is */
@@ -64,6 +94,10 @@ verify_rc_e verify_foreign(verify_ctx_t *c);
 
 /* --- chain_verify_heads.c: the chain against what is signed ---------------- */
 
+/* Reads which heads are of this file, and what they prove; what is wrong with
+ * them is told by verify_heads().  False without memory. */
+bool verify_heads_find(verify_ctx_t *c);
+verify_proof_e verify_proof(const verify_ctx_t *c, int64_t n);
 verify_rc_e verify_heads(verify_ctx_t *c);
 
 #endif /* CHAIN_VERIFY_INT_H_INCLUDED */

@@ -21,6 +21,7 @@ typedef struct {
     char         *instance;
     int64_t       n;
     int64_t       records;
+    int64_t       proven;
     uint8_t       hash[CHAIN_HASH];
     const char   *ended;            /* how; NULL: it goes on */
     uint8_t       file[CHAIN_HASH];
@@ -34,8 +35,6 @@ struct heads_s {
     uint64_t        written_us;     /* tried then, by a clock nobody sets */
     heads_known_t  *known;          /* read when a file is opened first */
 };
-
-static const char  heads_mark[] = ",\"signature\":\"";
 
 
 heads_t *
@@ -84,7 +83,7 @@ heads_written(void *entry, void *data)
     heads_news_t  *n = entry;
 
     if (h->known) {
-        heads_known_set(h->known, n->dir, n->ended ? 0 : n->n);
+        heads_known_set(h->known, n->dir, n->ended ? 0 : n->n, n->proven);
     }
 
     heads_drop(entry, data);
@@ -141,6 +140,7 @@ heads_add(heads_t *h, table_t *in, const char *dir, const char *sandbox,
 
     n->n = c->n;
     n->records = records;
+    n->proven = c->proven;
     memcpy(n->hash, c->hash, CHAIN_HASH);
 
     return n;
@@ -193,6 +193,13 @@ heads_load(heads_t *h)
 }
 
 
+const keys_t *
+heads_keys(const heads_t *h)
+{
+    return h->keys;
+}
+
+
 bool
 heads_knew(heads_t *h, const char *dir)
 {
@@ -202,8 +209,17 @@ heads_knew(heads_t *h, const char *dir)
 
 void
 heads_opened(heads_t *h, const char *dir, const char *sandbox,
-    const char *instance, const chain_t *c, int64_t records)
+    const char *instance, chain_t *c, int64_t records)
 {
+    int64_t              proven;
+    const heads_news_t  *n;
+
+    /* what no head speaks of may be anything: of it nothing is proven */
+    n = table_find(&h->news, dir, strlen(dir));
+    proven = n ? n->proven
+             : heads_load(h) ? heads_known_proven(h->known, dir) : -1;
+    c->proven = proven < 0 || proven > c->n ? c->n : proven;
+
     if (heads_load(h) && heads_known_behind(h->known, dir, c->n)) {
         heads_note(h, dir, sandbox, instance, c, records);
     }
@@ -239,10 +255,8 @@ typedef struct {
 static void
 heads_line(void *entry, void *data)
 {
-    char            hex[2 * CHAIN_HASH + 1], text[KEYS_SIGNATURE * 2];
-    char            file[2 * CHAIN_HASH + 1];
+    char            hex[2 * CHAIN_HASH + 1], file[2 * CHAIN_HASH + 1];
     size_t          from;
-    uint8_t         signature[KEYS_SIGNATURE];
     sb_buf_t       *out;
     heads_news_t   *n = entry;
     heads_round_t  *round = data;
@@ -261,23 +275,17 @@ heads_line(void *entry, void *data)
         || sb_buf_printf(out, ",\"hash\":\"%s\",\"instance\":", hex) != SB_OK
         || sb_json_write_str(out, sb_str(n->instance, strlen(n->instance)))
            != SB_OK
-        || sb_buf_printf(out, ",\"key\":\"%s\",\"n\":%lld,\"records\":%lld,"
-                         "\"sandbox\":", keys_name(round->h->keys),
-                         (long long) n->n, (long long) n->records) != SB_OK
+        || sb_buf_printf(out, ",\"key\":\"%s\",\"n\":%lld,\"proven\":%lld,"
+                         "\"records\":%lld,\"sandbox\":",
+                         keys_name(round->h->keys), (long long) n->n,
+                         (long long) n->proven, (long long) n->records)
+           != SB_OK
         || sb_json_write_str(out, sb_str(n->sandbox, strlen(n->sandbox)))
            != SB_OK
         || sb_buf_add_c(out, '}') != SB_OK
-        || !keys_sign(round->h->keys, sb_str(out->data + from, out->len - from),
-                      signature))
+        || !keys_sign_member(round->h->keys, out, from, out->len - 1)
+        || sb_buf_add_c(out, '\n') != SB_OK)
     {
-        round->failed = true;
-        return;
-    }
-
-    (void) sb_b64url(text, signature, KEYS_SIGNATURE);
-    out->len--;
-
-    if (sb_buf_printf(out, "%s%s\"}\n", heads_mark, text) != SB_OK) {
         round->failed = true;
     }
 }
@@ -574,6 +582,12 @@ heads_text(char *dst, size_t size, sb_str_t s)
 static bool
 heads_members(const sb_jv_t *root, head_t *head)
 {
+    if (!sb_jv_int(sb_jv_get(root, "proven"), &head->proven)
+        || head->proven < 0)
+    {
+        head->proven = -1;
+    }
+
     head->ended = sb_jv_str(root, "ended").len != 0;
 
     return (!head->ended
@@ -593,42 +607,10 @@ heads_members(const sb_jv_t *root, head_t *head)
 }
 
 
-/* The signature stands last; what is signed is the line without it. */
-static bool
-heads_signed(sb_str_t line, const keys_t *keys, sb_buf_t *text)
-{
-    size_t    n, len;
-    uint8_t   signature[KEYS_SIGNATURE + 8];
-    sb_str_t  b64;
-
-    len = sizeof(heads_mark) - 1;
-    n = (KEYS_SIGNATURE * 8 + 5) / 6;
-
-    if (line.len < len + n + 3
-        || memcmp(line.data + line.len - n - 2 - len, heads_mark, len) != 0)
-    {
-        return false;
-    }
-
-    b64 = sb_str(line.data + line.len - n - 2, n);
-
-    if (sb_unb64url(signature, &n, b64) != SB_OK || n != KEYS_SIGNATURE) {
-        return false;
-    }
-
-    text->len = 0;
-
-    return sb_buf_add(text, line.data, line.len - b64.len - 2 - len) == SB_OK
-           && sb_buf_add_c(text, '}') == SB_OK
-           && keys_verify(keys, sb_str(text->data, text->len), signature);
-}
-
-
 sb_rc_t
 heads_parse(sb_str_t line, const keys_t *keys, head_t *head)
 {
     sb_rc_t     rc;
-    sb_buf_t    text;
     sb_jdoc_t  *doc;
 
     memset(head, 0, sizeof(head_t));
@@ -646,10 +628,7 @@ heads_parse(sb_str_t line, const keys_t *keys, head_t *head)
     sb_jdoc_free(doc);
 
     if (rc == SB_OK && keys) {
-        memset(&text, 0, sizeof(text));
-        text.max = HEADS_LINE_MAX;
-        head->signed_right = heads_signed(line, keys, &text);
-        sb_buf_free(&text);
+        head->signed_right = keys_verify_member(keys, line);
     }
 
     return rc;

@@ -3,8 +3,10 @@
  * each in HISTORY/heads.jsonl, newest last:
  *
  *     {"at":TIME,"dir":DIR,"hash":HEX,"instance":ID,"key":NAME,"n":N,
- *      "records":N,"sandbox":ID,"signature":BASE64URL}
+ *      "proven":N,"records":N,"sandbox":ID,"signature":BASE64URL}
  *
+ * Behind entry "proven", up to "n", every purge is signed; heads of earlier
+ * versions do not say so, and their purges are not.
  * What is signed is the line without its last member.  A head is written only
  * when what it speaks of is on the disk, so that no crash can undo it.  The last
  * one of a file that is archived or deleted has "ended":HOW,"file":HEX (of
@@ -39,9 +41,9 @@ void heads_free(heads_t *h);
 void heads_note(heads_t *h, const char *dir, const char *sandbox,
     const char *instance, const chain_t *c, int64_t records);
 /* A file was opened, and its chain stands there: noted if the last head that is
- * written does not reach so far, as after a crash. */
+ * written does not reach so far, as after a crash.  Sets c->proven. */
 void heads_opened(heads_t *h, const char *dir, const char *sandbox,
-    const char *instance, const chain_t *c, int64_t records);
+    const char *instance, chain_t *c, int64_t records);
 /*
  * The chain of a file ends there, for it is about to be archived or deleted;
  * `how` says so ("archive", "delete"), `file` is that of chain_file().  Written
@@ -50,6 +52,8 @@ void heads_opened(heads_t *h, const char *dir, const char *sandbox,
 bool heads_end(heads_t *h, const char *dir, const char *sandbox,
     const char *instance, const chain_t *c, int64_t records, const char *how,
     const uint8_t file[CHAIN_HASH]);
+/* The key, or NULL. */
+const keys_t *heads_keys(const heads_t *h);
 /* Does a written head speak of a file in that directory? */
 bool heads_knew(heads_t *h, const char *dir);
 bool heads_any(const heads_t *h);
@@ -68,7 +72,10 @@ typedef struct heads_known_s  heads_known_t;
 /* Reads HEADS_FILE; NULL without memory. */
 heads_known_t *heads_known_new(int dirfd);
 void heads_known_free(heads_known_t *k);
-void heads_known_set(heads_known_t *k, const char *dir, int64_t n);
+void heads_known_set(heads_known_t *k, const char *dir, int64_t n,
+    int64_t proven);
+/* Behind which entry all is proven; -1: it has no head. */
+int64_t heads_known_proven(const heads_known_t *k, const char *dir);
 /* Has a file a head? */
 bool heads_known_any(const heads_known_t *k, const char *dir);
 /* Is entry n of a file's chain beyond its last head? */
@@ -84,6 +91,8 @@ typedef struct {
     char     at[40];
     int64_t  n;
     int64_t  records;
+    int64_t  proven;            /* -1: of an earlier version, which does not
+                                   say */
     uint8_t  hash[CHAIN_HASH];
     bool     ended;             /* with that file: */
     uint8_t  file[CHAIN_HASH];

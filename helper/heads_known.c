@@ -15,6 +15,7 @@
 typedef struct {
     table_node_t  node;
     int64_t       n;
+    int64_t       proven;
     char          dir[];
 } heads_known_file_t;
 
@@ -24,7 +25,7 @@ struct heads_known_s {
 
 
 void
-heads_known_set(heads_known_t *k, const char *dir, int64_t n)
+heads_known_set(heads_known_t *k, const char *dir, int64_t n, int64_t proven)
 {
     size_t               len;
     heads_known_file_t  *f;
@@ -51,6 +52,7 @@ heads_known_set(heads_known_t *k, const char *dir, int64_t n)
     }
 
     f->n = n;
+    f->proven = proven;
 }
 
 
@@ -62,6 +64,22 @@ heads_known_any(const heads_known_t *k, const char *dir)
     f = table_find(&k->files, dir, strlen(dir));
 
     return f && f->n > 0;
+}
+
+
+int64_t
+heads_known_proven(const heads_known_t *k, const char *dir)
+{
+    const heads_known_file_t  *f;
+
+    f = table_find(&k->files, dir, strlen(dir));
+
+    if (f == NULL || f->n == 0) {
+        return -1;
+    }
+
+    /* what an earlier version signed ends there */
+    return f->proven < 0 ? f->n : f->proven;
 }
 
 
@@ -111,7 +129,8 @@ heads_known_new(int dirfd)
         if (line[n - 1] == '\n'
             && heads_parse(sb_str(line, (size_t) n - 1), NULL, &head) == SB_OK)
         {
-            heads_known_set(k, head.dir, head.ended ? 0 : head.n);
+            heads_known_set(k, head.dir, head.ended ? 0 : head.n,
+                            head.proven);
         }
     }
 

@@ -12,6 +12,11 @@
 #include <unistd.h>
 
 
+#define KEYS_B64     ((KEYS_SIGNATURE * 8 + 5) / 6)     /* of a signature */
+#define KEYS_MEMBER  (sizeof(keys_mark) - 1 + KEYS_B64 + 1)
+
+static const char  keys_mark[] = ",\"signature\":\"";
+
 struct keys_s {
     EVP_PKEY  *key;
     bool       private;
@@ -256,4 +261,73 @@ keys_verify(const keys_t *k, sb_str_t text,
     EVP_MD_CTX_free(ctx);
 
     return ok;
+}
+
+
+bool
+keys_sign_member(const keys_t *k, sb_buf_t *out, size_t from, size_t at)
+{
+    char     text[KEYS_MEMBER + 1];
+    size_t   len;
+    uint8_t  signature[KEYS_SIGNATURE];
+
+    if (!keys_sign(k, sb_str(out->data + from, out->len - from), signature)) {
+        return false;
+    }
+
+    len = sizeof(keys_mark) - 1;
+    memcpy(text, keys_mark, len);
+    (void) sb_b64url(text + len, signature, KEYS_SIGNATURE);
+    text[KEYS_MEMBER - 1] = '"';
+
+    /* room for it, then what follows makes way */
+    if (sb_buf_add(out, text, KEYS_MEMBER) != SB_OK) {
+        return false;
+    }
+
+    memmove(out->data + at + KEYS_MEMBER, out->data + at,
+            out->len - KEYS_MEMBER - at);
+    memcpy(out->data + at, text, KEYS_MEMBER);
+
+    return true;
+}
+
+
+bool
+keys_verify_member(const keys_t *k, sb_str_t object)
+{
+    bool         right;
+    size_t       n, before;
+    uint8_t      signature[KEYS_SIGNATURE + 8];
+    sb_buf_t     text;
+    const char  *p;
+
+    /* no string has it in it: there its quotes are escaped */
+    p = memmem(object.data, object.len, keys_mark, sizeof(keys_mark) - 1);
+
+    if (p == NULL) {
+        return false;
+    }
+
+    before = (size_t) (p - object.data);
+
+    if (object.len < before + KEYS_MEMBER || p[KEYS_MEMBER - 1] != '"'
+        || sb_unb64url(signature, &n, sb_str(p + sizeof(keys_mark) - 1,
+                                             KEYS_B64)) != SB_OK
+        || n != KEYS_SIGNATURE)
+    {
+        return false;
+    }
+
+    memset(&text, 0, sizeof(text));
+    text.max = object.len;
+
+    right = sb_buf_add(&text, object.data, before) == SB_OK
+            && sb_buf_add(&text, p + KEYS_MEMBER,
+                          object.len - before - KEYS_MEMBER) == SB_OK
+            && keys_verify(k, sb_str(text.data, text.len), signature);
+
+    sb_buf_free(&text);
+
+    return right;
 }

@@ -33,4 +33,13 @@ bool keys_sign(const keys_t *k, sb_str_t text,
 bool keys_verify(const keys_t *k, sb_str_t text,
     const uint8_t signature[KEYS_SIGNATURE]);
 
+/*
+ * The same of a JSON object that has its signature in it, as the member
+ * "signature" (base64url), which is not its first: what is signed is the object
+ * without.  It begins at out->data + from, the member is put in at out->data +
+ * at.
+ */
+bool keys_sign_member(const keys_t *k, sb_buf_t *out, size_t from, size_t at);
+bool keys_verify_member(const keys_t *k, sb_str_t object);
+
 #endif /* KEYS_H_INCLUDED */

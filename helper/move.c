@@ -380,7 +380,8 @@ move_purge(store_db_t *gateway, const move_list_t *l)
     }
 
     sb_time_text(now, sb_now_us());
-    rc = chain_purge(&gateway->chain, gateway->db, ids, l->n, "moved", now);
+    rc = chain_purge(&gateway->chain, gateway->db, store_keys(gateway), ids,
+                     l->n, "moved", now);
 
     free(texts);
     free(ids);

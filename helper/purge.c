@@ -353,8 +353,8 @@ purge_chain(store_db_t *db, const purge_rule_t *r)
 
     if (rc != SQLITE_NOMEM) {
         sb_time_text(at, r->now_us);
-        rc = chain_purge(&db->chain, db->db, (const char *const *) ids, n,
-                         r->rule, at);
+        rc = chain_purge(&db->chain, db->db, store_keys(db),
+                         (const char *const *) ids, n, r->rule, at);
     }
 
     while (n) {

@@ -815,6 +815,13 @@ store_load(store_db_t *db)
 }
 
 
+const keys_t *
+store_keys(const store_db_t *db)
+{
+    return db->store->heads ? heads_keys(db->store->heads) : NULL;
+}
+
+
 int
 store_cascades(store_db_t *db, bool on)
 {

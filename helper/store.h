@@ -141,6 +141,9 @@ void store_drop(store_t *s, store_db_t *db);
  * tables were made). */
 int store_load(store_db_t *db);
 
+/* What the chain of a file is signed with; NULL: it is not. */
+const keys_t *store_keys(const store_db_t *db);
+
 /* Do deletions take along what refers to them?  Outside transactions; off
  * unless asked for. */
 int store_cascades(store_db_t *db, bool on);
