@@ -204,6 +204,21 @@ chain_note_detail(chain_t *c, const uint8_t event[16], sb_str_t detail)
 }
 
 
+void
+chain_note_terminal(chain_t *c, const uint8_t event[16], int64_t n,
+    const uint8_t digest[CHAIN_HASH])
+{
+    int   len;
+    char  hex[2 * CHAIN_HASH + 1], detail[160];
+
+    sb_hex(hex, digest, CHAIN_HASH);
+    len = snprintf(detail, sizeof(detail), "{\"terminal\":{\"n\":%lld,"
+                   "\"sha256\":\"%s\"}}", (long long) n, hex);
+
+    chain_note_detail(c, event, sb_str(detail, (size_t) len));
+}
+
+
 size_t
 chain_mark(const chain_t *c)
 {

@@ -130,7 +130,7 @@ typedef struct {
     int64_t         kept;           /* no record that is still there has an
                                        entry in front of that one */
     int64_t         wait;           /* the chain is not cut before that one */
-    int64_t         proven;         /* behind it every purge is signed */
+    int64_t         proven;         /* see heads.h */
     chain_note_t   *notes;          /* of the transaction at hand */
     size_t          nnotes, alloc;
     size_t          taken;          /* of these, chain_take() has seen */
@@ -165,6 +165,10 @@ void chain_take(chain_t *c, const bulk_t *bulk);
 
 /* CHAIN_NOTE, with canonical JSON of its own. */
 void chain_note_detail(chain_t *c, const uint8_t event[16], sb_str_t detail);
+/* CHAIN_NOTE of a row of gateway_terminal: its `n`, and the SHA-256 of its `at`
+ * and `events`, one behind the other. */
+void chain_note_terminal(chain_t *c, const uint8_t event[16], int64_t n,
+    const uint8_t digest[CHAIN_HASH]);
 
 /* How many are noted; chain_back() forgets those noted since (a savepoint). */
 size_t chain_mark(const chain_t *c);

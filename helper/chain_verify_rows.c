@@ -5,9 +5,11 @@
 #include <stdio.h>
 
 
-/* A query that gives event ids; the first of them is at fault. */
+/* A query that gives event ids; the first of them that is not `good` (NULL: none
+ * is) is at fault. */
 static verify_rc_e
-verify_none(verify_ctx_t *c, const char *sql, const char *fault)
+verify_each(verify_ctx_t *c, const char *sql, const char *fault,
+    bool (*good)(verify_ctx_t *c, sqlite3_stmt *st))
 {
     int            rc;
     char           event[40];
@@ -23,7 +25,9 @@ verify_none(verify_ctx_t *c, const char *sql, const char *fault)
         sqlite3_bind_int64(st, 1, c->before);
     }
 
-    rc = sqlite3_step(st);
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW && good && good(c, st)) {
+        /* void */
+    }
 
     if (rc == SQLITE_ROW) {
         (void) snprintf(event, sizeof(event), "%s",
@@ -43,6 +47,13 @@ verify_none(verify_ctx_t *c, const char *sql, const char *fault)
 }
 
 
+static verify_rc_e
+verify_none(verify_ctx_t *c, const char *sql, const char *fault)
+{
+    return verify_each(c, sql, fault, NULL);
+}
+
+
 #define VERIFY_KNOWN(table)                                                  \
     "exists(select 1 from gateway_chain c where c.event_id = "               \
     table ".event_id and c.kind in ('begin', 'gap') and c.purged is null)"
@@ -50,6 +61,55 @@ verify_none(verify_ctx_t *c, const char *sql, const char *fault)
 #define VERIFY_OLD(table)                                                    \
     "exists(select 1 from gateway_records r where r.event_id = "             \
     table ".event_id and r.seq <= ?1)"
+
+/* Columns behind the event of verify_terminals(). */
+enum {
+    VERIFY_ROWS = 1, VERIFY_FIRST, VERIFY_LAST, VERIFY_NOTES, VERIFY_NOTED,
+    VERIFY_BEGUN
+};
+
+/*
+ * A terminal has a row for each of its entries.  Earlier versions made none for
+ * rows that came from _gateway: where they began the record, its first rows may
+ * be without.
+ */
+static bool
+verify_terminal_whole(verify_ctx_t *c, sqlite3_stmt *st)
+{
+    int64_t  rows, notes;
+
+    rows = sqlite3_column_int64(st, VERIFY_ROWS);
+    notes = sqlite3_column_int64(st, VERIFY_NOTES);
+
+    if (rows == notes) {
+        return true;
+    }
+
+    return sqlite3_column_type(st, VERIFY_BEGUN) != SQLITE_NULL
+           && verify_proof(c, sqlite3_column_int64(st, VERIFY_BEGUN))
+              != VERIFY_PROVEN
+           && sqlite3_column_int64(st, VERIFY_FIRST) == 0
+           && sqlite3_column_int64(st, VERIFY_LAST) == rows - 1
+           && (notes == 0
+               || sqlite3_column_int64(st, VERIFY_NOTED) == rows - notes);
+}
+
+
+static verify_rc_e
+verify_terminals(verify_ctx_t *c)
+{
+    return verify_each(c, "select t.event_id, t.rows, t.first, t.last,"
+            " count(j.n), min(j.n), (select b.n from gateway_chain b join"
+            " history_events e using (event_id) where b.event_id = t.event_id"
+            " and b.kind = 'begin' and e.operation_type = 'pty.open') from"
+            " (select event_id, count(*) as rows, min(n) as first, max(n) as"
+            " last from gateway_terminal group by event_id) t left join"
+            " (select event_id, json_extract(detail, '$.terminal.n') as n from"
+            " gateway_chain where kind = 'note' and purged is null) j on"
+            " j.event_id = t.event_id where " VERIFY_KNOWN("t")
+            " group by t.event_id", "foreign", verify_terminal_whole);
+}
+
 
 verify_rc_e
 verify_foreign(verify_ctx_t *c)
@@ -106,5 +166,18 @@ verify_foreign(verify_ctx_t *c)
                          " limit 1", "foreign");
     }
 
-    return ok;
+    /* ... or that is told in another order, or twice */
+
+    if (ok == VERIFY_OK) {
+        ok = verify_none(c, "select o.event_id from (select event_id,"
+                         " count(*) as n from gateway_output group by"
+                         " event_id) o where " VERIFY_KNOWN("o") " and o.n <>"
+                         " (select coalesce(sum(1 + json_extract(detail,"
+                         " '$.runs[1]') - json_extract(detail, '$.runs[0]')),"
+                         " 0) from gateway_chain c where c.event_id ="
+                         " o.event_id and c.kind = 'output') limit 1",
+                         "foreign");
+    }
+
+    return ok == VERIFY_OK ? verify_terminals(c) : ok;
 }

@@ -5,8 +5,9 @@
  *     {"at":TIME,"dir":DIR,"hash":HEX,"instance":ID,"key":NAME,"n":N,
  *      "proven":N,"records":N,"sandbox":ID,"signature":BASE64URL}
  *
- * Behind entry "proven", up to "n", every purge is signed; heads of earlier
- * versions do not say so, and their purges are not.
+ * Behind entry "proven", up to "n", every purge is signed, and every terminal
+ * that begins has an entry for each of its rows; heads of earlier versions do
+ * not say so, for it need not be.
  * What is signed is the line without its last member.  A head is written only
  * when what it speaks of is on the disk, so that no crash can undo it.  The last
  * one of a file that is archived or deleted has "ended":HOW,"file":HEX (of

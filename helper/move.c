@@ -215,6 +215,36 @@ move_list(store_db_t *gateway, const move_t *m, move_list_t *l)
 }
 
 
+/* Each row of a terminal has its entry, wherever it stands. */
+static int
+move_chain_terminal(store_db_t *db, const uint8_t id[16])
+{
+    int            rc;
+    uint8_t        digest[CHAIN_HASH];
+    sqlite3_stmt  *st;
+
+    rc = sqlite3_prepare_v2(db->db, "select n, at || events from"
+                            " main.gateway_terminal where event_id = ?1 order"
+                            " by n", -1, &st, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+
+    store_bind_id(st, 1, id);
+
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+        sb_sha256(digest, sb_str(sqlite3_column_text(st, 1),
+                                 (size_t) sqlite3_column_bytes(st, 1)));
+        chain_note_terminal(&db->chain, id, sqlite3_column_int64(st, 0),
+                            digest);
+    }
+
+    (void) sqlite3_finalize(st);
+
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+
 /* What the chain of the new file says of a record that came. */
 static int
 move_chain(store_db_t *db, const uint8_t id[16])
@@ -266,11 +296,13 @@ move_chain(store_db_t *db, const uint8_t id[16])
         chain_note_output(&db->chain, id, &o);
     }
 
-    if (ended) {
+    rc = move_chain_terminal(db, id);
+
+    if (rc == SQLITE_OK && ended) {
         chain_note(&db->chain, CHAIN_END, id);
     }
 
-    return SQLITE_OK;
+    return rc;
 }
 
 

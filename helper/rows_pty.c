@@ -94,9 +94,8 @@ rows_pty_last(rows_pty_t *p)
 static int
 rows_pty_chain(rows_pty_t *p)
 {
-    int           n;
-    char          hex[65], detail[160], at[SB_TIME_LEN + 1];
-    uint8_t       hash[32];
+    char          at[SB_TIME_LEN + 1];
+    uint8_t       hash[CHAIN_HASH];
     sb_sha256_t  *h;
 
     h = sb_sha256_new();
@@ -109,12 +108,8 @@ rows_pty_chain(rows_pty_t *p)
     sb_sha256_add(h, "[", 1);
     sb_sha256_add(h, p->events.data, p->events.len);
     sb_sha256_final(h, hash);
-    sb_hex(hex, hash, sizeof(hash));
 
-    n = snprintf(detail, sizeof(detail), "{\"terminal\":{\"n\":%lld,"
-                 "\"sha256\":\"%.64s\"}}", (long long) p->op->term_n, hex);
-
-    chain_note_detail(&p->db->chain, p->op->id, sb_str(detail, (size_t) n));
+    chain_note_terminal(&p->db->chain, p->op->id, p->op->term_n, hash);
 
     return SQLITE_OK;
 }

@@ -160,6 +160,13 @@ tampered('foreign', 'output added',
     'insert into command_output_chunks(event_id, stream, chunk_index, data,'
     . " original_size, created_at) values(($record), 'stderr', 0, x'78', 1,"
     . " '2026-01-01T00:00:00.000000Z')");
+tampered('foreign', 'output told twice',
+    'insert into gateway_output(event_id, ord, stream, chunk_index, offset,'
+    . ' length, at, cursor) select event_id, max(ord) + 1, stream, chunk_index,'
+    . " offset, length, at, cursor from gateway_output where event_id = ($record)");
+tampered('foreign', 'typed input added',
+    'insert into gateway_terminal(event_id, n, at, events) values(('
+    . "$record), 0, '2026-01-01T00:00:00.000000Z', '[[0,\"i\",\"rm -rf /\"]]')");
 tampered('reordered', 'two numbers exchanged', exchange('gateway_records'));
 tampered('reordered', 'two rows exchanged',
     'pragma foreign_keys = off;' . exchange('history_events'));

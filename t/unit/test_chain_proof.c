@@ -320,6 +320,157 @@ test_earlier_unsigned(void **state)
 }
 
 
+/* --- rows that no entry speaks of ------------------------------------------- */
+
+/* A terminal: typed into, and answered. */
+static void
+terminal_begins(unsigned op)
+{
+    begin(op, "pty.open", "a", op);
+    put();
+    output(op, SB_STREAM_NOTE, "as1", 3, op);
+    output(op, SB_STREAM_INPUT, "ls\r", 3, op);
+    output(op, 0, "a b\r\n", 5, op);
+    go();
+}
+
+
+static void
+terminal_ends(unsigned op)
+{
+    output(op, SB_STREAM_INPUT, "exit\r", 5, op + 3);
+    ends(op);
+}
+
+#define TERMINAL_ROW(n)                                                       \
+    "insert into gateway_terminal(event_id, n, at, events) select event_id, " \
+    n ", at, '[[0,\"i\",\"rm -rf /\\r\"]]' from gateway_terminal where n = 0"
+
+/* the first row, written past the chain */
+#define TERMINAL_FIRST                                                        \
+    "insert into gateway_terminals(event_id, session) values('" EVENT_1       \
+    "', 's1');"                                                               \
+    "insert into gateway_terminal(event_id, n, at, events) values('" EVENT_1  \
+    "', 0, '2026-01-01T00:00:00.000000Z', '[[0,\"o\",5]]')"
+
+
+/* Rows of a terminal behind those that it has, and output that is told once
+ * more. */
+static void
+test_rows_added(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    seen("a");
+    terminal_begins(1);
+    ends(1);
+    begins(2);
+    ends(2);
+    sign();
+    is("a", "select count(*) from gateway_terminal", "1");
+    verifies("a");
+
+    db = open_file("a");
+    change(db, TERMINAL_ROW("1"));
+    faults("a", "foreign");
+    assert_string_equal(v.event, EVENT_1);
+    change(db, "delete from gateway_terminal where n = 1");
+    verifies("a");
+
+    change(db, TERMINAL_ROW("-1"));
+    faults("a", "foreign");
+    change(db, "delete from gateway_terminal where n = -1");
+
+    change(db, "insert into gateway_terminal(event_id, n, at, events) values('"
+           EVENT_2 "', 0, '', '[]')");
+    faults("a", "foreign");
+    assert_string_equal(v.event, EVENT_2);
+    change(db, "delete from gateway_terminal where event_id = '" EVENT_2 "'");
+    verifies("a");
+
+    change(db, "insert into gateway_output(event_id, ord, stream, chunk_index,"
+           " offset, length, at, cursor) select event_id, 1, stream,"
+           " chunk_index, offset, length, at, cursor from gateway_output where"
+           " event_id = '" EVENT_2 "'");
+    (void) sqlite3_close(db);
+    faults("a", "foreign");
+    assert_string_equal(v.event, EVENT_2);
+}
+
+
+/* A terminal that is opened before its sandbox is known moves with its rows. */
+static void
+test_terminal_moved(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    begin(1, "pty.open", "a", 1);
+    put();
+    go();
+    change_file("_gateway", TERMINAL_FIRST);
+    restarts();
+    seen("a");
+    go();
+    is("_gateway", "select count(*) from gateway_terminal", "0");
+    terminal_ends(1);
+    sign();
+    is("a", "select count(*) from gateway_terminal", "2");
+    verifies("a");
+    verifies("_gateway");
+
+    db = open_file("a");
+    change(db, TERMINAL_ROW("2"));
+    faults("a", "foreign");
+    change(db, "delete from gateway_terminal where n = 2");
+    verifies("a");
+    change(db, "update gateway_terminal set events = '[]' where n = 0");
+    (void) sqlite3_close(db);
+    faults("a", "changed");
+}
+
+
+/* Where an earlier version moved it these rows have no entries. */
+static void
+test_terminal_earlier(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    seen("a");
+    begin(1, "pty.open", "a", 1);
+    put();
+    go();
+
+    /* a row beside the chain */
+    db = open_file("a");
+    change(db, TERMINAL_FIRST);
+    sign();
+    heads_earlier();
+    verifies("a");
+
+    restarts();
+    verifies("a");
+    terminal_ends(1);
+    sign();
+    is("a", "select count(*) from gateway_terminal", "2");
+    is("a", "select count(*) from gateway_chain where kind = 'note'", "1");
+    verifies("a");
+
+    change(db, TERMINAL_ROW("2"));
+    faults("a", "foreign");
+    change(db, "delete from gateway_terminal where n = 2");
+    verifies("a");
+    change(db, TERMINAL_ROW("-1"));
+    faults("a", "foreign");
+    (void) sqlite3_close(db);
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -329,6 +480,9 @@ main(int argc, char **argv)
         chain_case(test_purge_changed),
         chain_case(test_earlier),
         chain_case(test_earlier_unsigned),
+        chain_case(test_rows_added),
+        chain_case(test_terminal_moved),
+        chain_case(test_terminal_earlier),
     };
 
     return store_run(argc, argv, tests);
