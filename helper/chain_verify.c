@@ -487,7 +487,7 @@ verify_identity(verify_ctx_t *c)
     }
 
     if (sqlite3_step(st) == SQLITE_ROW) {
-        (void) snprintf(c->sandbox, sizeof(c->sandbox), "%s",
+        (void) snprintf(c->v->sandbox, sizeof(c->v->sandbox), "%s",
                         (const char *) sqlite3_column_text(st, 0));
     }
 

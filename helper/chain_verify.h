@@ -32,6 +32,7 @@ typedef struct {
     int64_t      foreign;           /* records, with allow_foreign */
     int64_t      before;            /* records older than the chain */
     char         head_at[40];
+    char         sandbox[512];      /* whose the file says it is */
     const char  *fault;
     int64_t      seq;               /* record number; 0: of none */
     char         event[40];
@@ -44,7 +45,8 @@ typedef struct {
     const keys_t  *keys;            /* NULL: signatures cannot be checked */
     bool           allow_foreign;
     bool           archived;        /* it may not be the file that is there now,
-                                       but one that was archived before */
+                                       but one that was archived before, or a
+                                       copy */
     /* Called now and then; true stops with VERIFY_UNABLE.  May be NULL. */
     bool         (*stop)(void *data, int64_t entries);
     void          *data;

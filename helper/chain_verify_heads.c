@@ -26,7 +26,7 @@ verify_head(verify_ctx_t *c, const head_t *head)
         return verify_fault(c, "signature", 0, "");
     }
 
-    if (strcmp(head->sandbox, c->sandbox) != 0) {
+    if (strcmp(head->sandbox, c->v->sandbox) != 0) {
         return verify_fault(c, "swapped", 0, "");
     }
 
@@ -176,6 +176,7 @@ verify_head_end(void *data, const head_t *head)
     }
 
     l->ended = h->line;
+    (void) snprintf(l->ended_at, sizeof(l->ended_at), "%s", head->at);
 
     return true;
 }
@@ -184,7 +185,7 @@ verify_head_end(void *data, const head_t *head)
 static const char *
 verify_heads_dir(const verify_ctx_t *c)
 {
-    return c->conf->dir ? c->conf->dir : c->sandbox;
+    return c->conf->dir ? c->conf->dir : c->v->sandbox;
 }
 
 
@@ -203,6 +204,30 @@ verify_heads_read(verify_heads_t *h, verify_ctx_t *c,
 }
 
 
+/* Of an older file, which is not that of the lines behind the last end.  When it
+ * was made stands in its chain. */
+static bool
+verify_heads_gone(verify_ctx_t *c)
+{
+    bool           gone;
+    sqlite3_stmt  *st;
+
+    if (!c->conf->archived || c->lines.ended == 0
+        || sqlite3_prepare_v2(c->db, "select value <= ?1 from history_meta"
+                              " where key = 'created_at'", -1, &st, NULL)
+           != SQLITE_OK)
+    {
+        return false;
+    }
+
+    sqlite3_bind_text(st, 1, c->lines.ended_at, -1, SQLITE_STATIC);
+    gone = sqlite3_step(st) == SQLITE_ROW && sqlite3_column_int(st, 0);
+    (void) sqlite3_finalize(st);
+
+    return gone;
+}
+
+
 bool
 verify_heads_find(verify_ctx_t *c)
 {
@@ -213,9 +238,10 @@ verify_heads_find(verify_ctx_t *c)
 
     if (c->lines.to == INT64_MAX) {
         c->lines.from = c->lines.ended;
+        c->lines.gone = verify_heads_gone(c);
     }
 
-    if (c->lines.read && c->conf->keys) {
+    if (c->lines.read && c->conf->keys && !c->lines.gone) {
         c->lines.read = verify_heads_read(&h, c, verify_head_proves);
     }
 
@@ -237,6 +263,14 @@ verify_heads(verify_ctx_t *c)
 
     if (c->lines.forged) {
         return verify_fault(c, "signature", 0, "");
+    }
+
+    if (c->lines.gone) {
+        (void) snprintf(c->v->why, sizeof(c->v->why), "%s holds no head of this"
+                        " file of %s, only of later ones; an older " HEADS_FILE
+                        " may (" HEADS_OLD ").", c->conf->heads,
+                        verify_heads_dir(c));
+        return VERIFY_UNABLE;
     }
 
     if (!c->lines.read || !verify_heads_read(&h, c, verify_head_line)) {

@@ -22,6 +22,9 @@ typedef struct {
     int64_t  ended;         /* the last that ends a file of the directory */
     bool     read;
     bool     forged;        /* one that ends a file is not signed right */
+    bool     gone;          /* the file is older than that end, which is not
+                               its own: those of this file turned away */
+    char     ended_at[40];
 } verify_lines_t;
 
 /* Of which entries the heads of this file say that they are proven. */
@@ -64,7 +67,6 @@ typedef struct {
     verify_lines_t        lines;    /* those of this file */
     verify_proven_t       proven;
     bool                  unsure;   /* a purge that nothing speaks for yet */
-    char                  sandbox[512];
     uint8_t               file[CHAIN_HASH];     /* as the last purge has it */
     uint8_t               mine[CHAIN_HASH];     /* as it is */
 } verify_ctx_t;

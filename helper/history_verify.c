@@ -36,7 +36,9 @@ static const char  history_verify_help[] =
     "  --key FILE       public or private key (default: keys/history.pub of\n"
     "                   the data directory)\n"
     "  --head FILE      the heads (default: heads.jsonl of the history\n"
-    "                   directory)\n"
+    "                   directory); a file that does not lie beside them as the\n"
+    "                   gateway has it is held to those of the sandbox that it\n"
+    "                   says it is of\n"
     "  --allow-foreign  rows that others wrote are counted, no fault\n"
     "  --json           the result as one JSON object, on a terminal too\n";
 
@@ -95,9 +97,17 @@ history_verify_json(sb_buf_t *out, verify_rc_e rc, const verify_t *v)
         (void) sb_buf_add_str(out, sb_lit("null"));
     }
 
-    (void) sb_buf_printf(out, ",\"ok\":%s,\"unsigned\":%lld,\"why\":",
+    (void) sb_buf_printf(out, ",\"ok\":%s,\"sandbox\":",
                          rc == VERIFY_OK ? "true"
-                         : rc == VERIFY_FAULT ? "false" : "null",
+                         : rc == VERIFY_FAULT ? "false" : "null");
+
+    if (v->sandbox[0]) {
+        (void) sb_json_write_str(out, sb_str(v->sandbox, strlen(v->sandbox)));
+    } else {
+        (void) sb_buf_add_str(out, sb_lit("null"));
+    }
+
+    (void) sb_buf_printf(out, ",\"unsigned\":%lld,\"why\":",
                          (long long) v->unsigned_entries);
 
     if (rc == VERIFY_UNABLE) {
@@ -120,8 +130,9 @@ history_verify_say(FILE *to, const char *name, verify_rc_e rc,
     switch (rc) {
 
     case VERIFY_OK:
-        fprintf(to, "%s: %lld records are as they were recorded; signed %s",
-                name, (long long) v->checked, v->head_at);
+        fprintf(to, "%s: %lld records of ", name, (long long) v->checked);
+        history_text_put(to, sb_str(v->sandbox, strlen(v->sandbox)), false);
+        fprintf(to, " are as they were recorded; signed %s", v->head_at);
 
         if (v->unsigned_entries) {
             fprintf(to, ", %lld entries since then are not signed yet",
@@ -193,16 +204,17 @@ history_beside(char *dst, size_t size, const char *path, const char *name)
 }
 
 
-/* The name of the directory that a file lies in, else "". */
+/* The name of the directory that a file lies in, which says whose it is where it
+ * lies beside the heads, as the gateway has them; else "". */
 static void
-history_dir_of(char *dst, size_t size, const char *path)
+history_dir_of(char *dst, size_t size, const char *path, const char *heads)
 {
-    char        real[PATH_MAX];
-    const char *file;
+    char   real[PATH_MAX], beside[PATH_MAX];
+    char  *file;
 
     dst[0] = '\0';
 
-    if (realpath(path, real) == NULL) {
+    if (realpath(path, real) == NULL || realpath(heads, beside) == NULL) {
         return;
     }
 
@@ -212,10 +224,17 @@ history_dir_of(char *dst, size_t size, const char *path)
         return;
     }
 
-    real[file - real] = '\0';
+    *file = '\0';
     file = strrchr(real, '/');
+    *strrchr(beside, '/') = '\0';
 
-    if (file && strlen(file + 1) < size) {
+    if (file == NULL || strlen(file + 1) >= size) {
+        return;
+    }
+
+    *file = '\0';
+
+    if (strcmp(real, beside) == 0) {
         (void) strcpy(dst, file + 1);
     }
 }
@@ -242,8 +261,10 @@ history_dir_named(char *dst, sqlite3 *db)
 }
 
 
+/* Of the sandbox in the directory `known`, or (NULL) of whom it says it is. */
 static int
-history_verify_file(const char *path, const history_value_t *values)
+history_verify_file(const char *path, const char *known,
+    const history_value_t *values)
 {
     char              dir[STORE_DIR_LEN], key[PATH_MAX], head[PATH_MAX];
     char              safe[PATH_MAX];
@@ -280,14 +301,14 @@ history_verify_file(const char *path, const history_value_t *values)
     }
 
     if (rc == VERIFY_OK) {
-        history_dir_of(dir, sizeof(dir), path);
+        history_dir_of(dir, sizeof(dir), path, conf.heads);
 
-        if (dir[0] == '\0') {
+        if (known == NULL && dir[0] == '\0') {
             history_dir_named(dir, db);
             conf.archived = true;
         }
 
-        conf.dir = dir;
+        conf.dir = known ? known : dir;
         conf.keys = keys;
         rc = chain_verify(db, &conf, &v);
     }
@@ -360,7 +381,7 @@ history_verify_run(const char *database, const history_where_t *where,
             return 2;
         }
 
-        return history_verify_file(database, values);
+        return history_verify_file(database, NULL, values);
     }
 
     if (parse.nrest == 0) {
@@ -382,7 +403,7 @@ history_verify_run(const char *database, const history_where_t *where,
 
     if (box) {
         history_place_path(&place, box, path);
-        status = history_verify_file(path, values);
+        status = history_verify_file(path, box->dir, values);
     }
 
     history_place_close(&place);

@@ -190,6 +190,26 @@ tampered('swapped', 'an identity',
     is("$v->{exit} $v->{fault}{kind}", '1 swapped', 'the file of another sandbox');
 }
 
+# an auditor's copy, somewhere
+for my $in ('evidence', 's2') {
+    my $v = verify(in => $in, apart => 1);
+    is($v->{exit}, 0, "a copy in a directory called $in verifies")
+        or diag(explain($v));
+    is($v->{sandbox}, 's1', 'and says whose it is');
+
+    $v = verify(in => $in, apart => 1,
+                change => "update command_executions set command = 'rm'");
+    is("$v->{exit} $v->{fault}{kind}", '1 changed', 'when it is what was recorded');
+}
+
+{
+    my $held = "$tmp/held";
+    make_path("$held/s1");
+    copy($t->history->path_of('s2'), "$held/s1/history.sqlite3");
+    my $v = $json->decode(`$program --history $held verify s1 --head $data/history/heads.jsonl --key $data/keys/history.pub 2>/dev/null`);
+    is($v->{fault}{kind}, 'swapped', 'a sandbox that is named must have its own, wherever the heads are');
+}
+
 # rewritten with all hashes right, which the signed head does not know
 {
     my $v = verify(change => 'update gateway_chain set hash = randomblob(32)'
@@ -272,7 +292,7 @@ sub verify {
     my %o = @_;
 
     my $of = $o{of} // 's1';
-    my $at = "$tmp/copy/" . $t->history->dir_of($of);
+    my $at = "$tmp/copy/" . ($o{in} // $t->history->dir_of($of));
 
     remove_tree("$tmp/copy");
     make_path($at);
@@ -286,13 +306,10 @@ sub verify {
         close $sql or die "sqlite3 does not take: $o{change}\n";
     }
 
-    my $heads = "$data/history/heads.jsonl";
-
-    if ($o{heads}) {
-        my $text = $o{heads}->(SandboxTest::read_file($heads));
-        $heads = "$tmp/heads.jsonl";
-        SandboxTest::write_file($heads, $text);
-    }
+    # the heads lie beside, or somewhere else
+    my $heads = $o{apart} ? "$tmp/heads.jsonl" : "$tmp/copy/heads.jsonl";
+    my $text = SandboxTest::read_file("$data/history/heads.jsonl");
+    SandboxTest::write_file($heads, $o{heads} ? $o{heads}->($text) : $text);
 
     my $key = $o{key} // "$data/keys/history.pub";
     my $flags = $o{flags} // '';

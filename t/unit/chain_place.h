@@ -254,6 +254,79 @@ turns(void)
 }
 
 
+static inline void
+clock_at(const char *path, int64_t s)
+{
+    int   n, fd;
+    char  text[32];
+
+    fd = open(path, O_WRONLY|O_CREAT|O_TRUNC, 0600);
+    n = snprintf(text, sizeof(text), "%lld", (long long)
+                 ((int64_t) (T0 / 1000000) + s
+                  - (int64_t) (sb_now_us() / 1000000)));
+    assert_int_equal(write(fd, text, (size_t) n), n);
+    close(fd);
+}
+
+
+/* The sandbox is gone, its file goes to the archive. */
+static inline void
+archives(const char *clock, int64_t s, char *to, size_t size)
+{
+    DIR            *d;
+    char            path[512];
+    unsigned        n;
+    retain_t       *retain;
+    retain_conf_t   conf;
+    struct dirent  *e;
+    retain_hooks_t  hooks = {
+        .data = p.apply, .busy = apply_busy, .removed = apply_removed
+    };
+
+    tf_begin(&f, SB_F_SEEN, 0, ++p.seq, 0, (uint64_t) s * 1000000);
+    tf_str(&f, SB_T_SANDBOX, "a");
+    tf_str(&f, SB_T_STATE, "gone");
+    put();
+    go();
+    sign();
+
+    retain_defaults(&conf);
+    conf.on_delete = RETAIN_ON_DELETE_ARCHIVE;
+    conf.clock = clock;
+    clock_at(clock, s + 60);
+    retain = retain_new(&conf, p.store, &hooks);
+    assert_non_null(retain);
+    apply_retain(p.apply, retain);
+
+    for (n = 0; retain_work(retain, UINT64_MAX, 1000000); n++) {
+        assert_true(n < 1000);
+    }
+
+    apply_retain(p.apply, NULL);
+    retain_free(retain);
+
+    (void) snprintf(path, sizeof(path), "%s/archive", p.history);
+    d = opendir(path);
+    assert_non_null(d);
+    to[0] = '\0';
+
+    while ((e = readdir(d)) != NULL) {
+        if (retain_archived(e->d_name)) {
+            (void) snprintf(path, sizeof(path), "%s/archive/%s", p.history,
+                            e->d_name);
+
+            if (strcmp(path, to) > 0) {
+                assert_true(strlen(path) < size);
+                (void) strcpy(to, path);
+            }
+        }
+    }
+
+    closedir(d);
+    assert_true(to[0]);
+}
+
+
 #define EVENT_1  "01000000-0000-7000-8000-000000000001"
 
 #define chain_case(fn)                                                        \

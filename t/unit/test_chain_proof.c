@@ -212,11 +212,11 @@ test_purge_changed(void **state)
 
 /* --- files of versions that did not sign them ------------------------------- */
 
-/* The heads as these versions wrote them. */
+/* Signs each head anew, as `edit` leaves it; false: without it. */
 static void
-heads_earlier(void)
+heads_edit(bool (*edit)(char *line))
 {
-    char      path[128], line[HEADS_LINE_MAX], *at, *behind;
+    char      path[128], line[HEADS_LINE_MAX], *at;
     FILE     *f_;
     sb_buf_t  all = { .max = 1024 * 1024 };
     size_t    from;
@@ -226,10 +226,9 @@ heads_earlier(void)
     assert_non_null(f_);
 
     while (fgets(line, sizeof(line), f_)) {
-        at = strstr(line, "\"proven\":");
-        assert_non_null(at);
-        behind = strchr(at, ',') + 1;
-        memmove(at, behind, strlen(behind) + 1);
+        if (!edit(line)) {
+            continue;
+        }
 
         at = strstr(line, ",\"signature\":");
         assert_non_null(at);
@@ -246,6 +245,28 @@ heads_earlier(void)
     (void) fclose(f_);
     assert_int_equal(truncate(path, (off_t) all.len), 0);
     sb_buf_free(&all);
+}
+
+
+static bool
+head_earlier(char *line)
+{
+    char  *at, *behind;
+
+    at = strstr(line, "\"proven\":");
+    assert_non_null(at);
+    behind = strchr(at, ',') + 1;
+    memmove(at, behind, strlen(behind) + 1);
+
+    return true;
+}
+
+
+/* The heads as these versions wrote them. */
+static void
+heads_earlier(void)
+{
+    heads_edit(head_earlier);
 }
 
 
@@ -471,6 +492,67 @@ test_terminal_earlier(void **state)
 }
 
 
+/* --- the end of another file ------------------------------------------------ */
+
+static unsigned  ends_seen;
+
+/* Only those behind the first end, and they are signed now. */
+static bool
+head_later(char *line)
+{
+    char  now[SB_TIME_LEN + 1];
+    bool  keep;
+
+    keep = ends_seen > 0;
+    ends_seen += strstr(line, "\"ended\":") != NULL;
+    sb_time_text(now, sb_now_us());
+    assert_memory_equal(line, "{\"at\":\"", 7);
+    memcpy(line + 7, now, SB_TIME_LEN);
+
+    return keep;
+}
+
+
+/* Of the files of a sandbox only the later ones have an end in the heads: the
+ * first is not held to what is not of it. */
+static void
+test_older_end(void **state)
+{
+    char      clock[96], first[512], second[512], path[512];
+    sqlite3  *db;
+
+    (void) state;
+
+    (void) snprintf(clock, sizeof(clock), "%s/clock", p.path);
+    three();
+    archives(clock, 10, first, sizeof(first));
+    seen("a");
+    begins(4);
+    ends(4);
+    archives(clock, 100, second, sizeof(second));
+    assert_string_equal(verified_file("a", first), "");
+    assert_string_equal(verified_file("a", second), "");
+
+    ends_seen = 0;
+    heads_edit(head_later);
+    assert_int_equal(ends_seen, 2);
+    assert_string_equal(verified_file("a", second), "");
+    assert_non_null(strstr(verified_file("a", first), HEADS_OLD));
+
+    /* a copy of the one that came after is held to what is behind */
+    seen("a");
+    begins(5);
+    ends(5);
+    store_heads_sign(p.store, sb_now_us());
+    (void) snprintf(path, sizeof(path), "%s/a/history.sqlite3", p.history);
+    assert_string_equal(verified_file("a", path), "");
+    db = open_file("a");
+    change(db, "delete from gateway_chain where kind = 'end'");
+    (void) sqlite3_close(db);
+    assert_string_equal(verified_file("a", path), "changed");
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -483,6 +565,7 @@ main(int argc, char **argv)
         chain_case(test_rows_added),
         chain_case(test_terminal_moved),
         chain_case(test_terminal_earlier),
+        chain_case(test_older_end),
     };
 
     return store_run(argc, argv, tests);
