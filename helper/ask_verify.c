@@ -1,6 +1,7 @@
 /* POST sandboxes/{id}/verify: is the history what was recorded? */
 
 #include "ask_answer.h"
+#include "ask_args.h"
 #include "ask_boxes.h"
 #include "chain_verify.h"
 #include "history_verify.h"
@@ -34,8 +35,40 @@ ask_verify_stop(void *data, int64_t entries)
 }
 
 
+/* False after a refusal. */
+static bool
+ask_verify_args(ask_question_t *q, bool *allow_foreign, ask_rc_e *rc)
+{
+    bool                ok;
+    int64_t             v;
+    unsigned            i;
+    ask_args_t          args;
+    const ask_param_t  *p;
+
+    memset(&args, 0, sizeof(args));
+    v = 0;
+    ok = ask_args_read(&args, q->query);
+
+    for (i = 0; ok && i < args.n; i++) {
+        p = &args.p[i];
+        ok = strcmp(p->name, "allow_foreign") == 0
+             ? ask_args_int(&args, p, &v, 0, 1) : ask_args_unknown(&args, p);
+    }
+
+    if (!ok) {
+        *rc = ask_args_refuse(q, &args);
+    }
+
+    ask_args_free(&args);
+    *allow_foreign = v;
+
+    return ok;
+}
+
+
 static ask_rc_e
-ask_verify_answer(ask_question_t *q, reader_t *r, const char *dir)
+ask_verify_answer(ask_question_t *q, reader_t *r, const char *dir,
+    bool allow_foreign)
 {
     char            path[4200];
     api_t          *api;
@@ -54,6 +87,7 @@ ask_verify_answer(ask_question_t *q, reader_t *r, const char *dir)
     conf.dir = dir;
     conf.heads = path;
     conf.keys = api->keys;
+    conf.allow_foreign = allow_foreign;
     end.q = q;
     end.until_us = sb_mono_us() + ASK_VERIFY_US;
     conf.stop = ask_verify_stop;
@@ -76,6 +110,7 @@ ask_verify_answer(ask_question_t *q, reader_t *r, const char *dir)
 ask_rc_e
 ask_verify(ask_question_t *q)
 {
+    bool              allow_foreign;
     char              dir[STORE_DIR_LEN];
     api_t            *api;
     ask_rc_e          rc;
@@ -84,6 +119,10 @@ ask_verify(ask_question_t *q)
     history_error_t   err;
 
     api = q->context;
+
+    if (!ask_verify_args(q, &allow_foreign, &rc)) {
+        return rc;
+    }
 
     if (api->readers == NULL) {
         return ask_nothing(q);
@@ -118,7 +157,7 @@ ask_verify(ask_question_t *q)
          * transaction of its own */
         r->until_us = 0;
         (void) sqlite3_exec(r->db, "rollback", NULL, NULL, NULL);
-        rc = ask_verify_answer(q, r, dir);
+        rc = ask_verify_answer(q, r, dir, allow_foreign);
         reader_give(api->readers, r, true);
         break;
 

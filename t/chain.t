@@ -77,6 +77,25 @@ ok($t->wait_for(sub {
 is($t->post('/console/api/v1/sandboxes/s1/verify', token => undef)->status,
    401, 'nobody verifies without a token');
 
+# what others wrote beside the gateway
+{
+    my $asked = sub { $t->post("/console/api/v1/sandboxes/s2/verify$_[0]", token => 'viewer') };
+    my $sqlite = sub { system('sqlite3', '-cmd', '.timeout 5000', $t->history->path_of('s2'), @_) == 0 or die };
+
+    $sqlite->('insert into history_events(event_id, provider_key, sandbox_id,'
+        . ' sandbox_instance_id, actor_type, operation_type, status, occurred_at)'
+        . " select 'other', provider_key, sandbox_id, sandbox_instance_id, 'system',"
+        . " 'file.list', 'succeeded', occurred_at from history_events limit 1");
+    is($asked->('')->json->{fault}{kind}, 'foreign', 'the API finds what others wrote');
+
+    ok($t->wait_for(sub { $r = $asked->('?allow_foreign=1'); $r->json->{ok} }, 8),
+       'and verifies the rest when that is allowed') or diag($r->content);
+    is($r->json->{foreign}, 1, 'it is counted');
+    is($asked->('?allow_foreign=2')->status, 400, 'a value that is none');
+    is($asked->('?foreign=1')->json->{code}, 'GATEWAY_INVALID_PARAMETER', 'no such parameter');
+    $sqlite->("delete from history_events where event_id = 'other'");
+}
+
 # over a restart of the helper, and a record in between
 $t->kill_helper('TERM');
 $t->start_helper;

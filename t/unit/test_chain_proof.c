@@ -492,6 +492,28 @@ test_terminal_earlier(void **state)
 }
 
 
+/* What others wrote does not hide that the chain was cut. */
+static void
+test_foreign_and_cut(void **state)
+{
+    sqlite3  *db;
+
+    (void) state;
+
+    three();
+    db = open_file("a");
+    change(db, "insert into history_events(event_id, provider_key, sandbox_id,"
+           " sandbox_instance_id, actor_type, operation_type, status,"
+           " occurred_at) select 'other', provider_key, sandbox_id,"
+           " sandbox_instance_id, 'system', 'file.list', 'succeeded',"
+           " occurred_at from history_events limit 1");
+    faults("a", "foreign");
+    change(db, "delete from gateway_chain where n > 4");
+    (void) sqlite3_close(db);
+    faults("a", "cut");
+}
+
+
 /* --- the end of another file ------------------------------------------------ */
 
 static unsigned  ends_seen;
@@ -549,7 +571,7 @@ test_older_end(void **state)
     db = open_file("a");
     change(db, "delete from gateway_chain where kind = 'end'");
     (void) sqlite3_close(db);
-    assert_string_equal(verified_file("a", path), "changed");
+    assert_string_equal(verified_file("a", path), "cut");
 }
 
 
@@ -565,6 +587,7 @@ main(int argc, char **argv)
         chain_case(test_rows_added),
         chain_case(test_terminal_moved),
         chain_case(test_terminal_earlier),
+        chain_case(test_foreign_and_cut),
         chain_case(test_older_end),
     };
 
