@@ -18,6 +18,7 @@
 #define SB_ANSWER_PATH    5120
 #define SB_ANSWER_DEPTH   64
 #define SB_ANSWER_RESULT  (64 * 1024)
+#define SB_ANSWER_SPARE   1024      /* of a buffer that is kept */
 
 
 typedef struct sb_answer_text_s  sb_answer_text_t;
@@ -61,7 +62,8 @@ struct sb_answer_s {
 };
 
 
-/* The last one that was freed: most answers are read one after another. */
+/* The last one that was freed, with its parser and small buffers: most answers
+ * are read one after another. */
 static __thread sb_answer_t  *sb_answer_spare;
 
 
@@ -538,6 +540,8 @@ sb_answer_dates(const sb_op_t *op, unsigned status)
 sb_answer_t *
 sb_answer_new(const sb_op_t *op, unsigned status)
 {
+    sb_buf_t                text, told;
+    sb_json_t              *json;
     sb_answer_t            *a;
     sb_json_limits_t        limits = { SB_ANSWER_DEPTH, SB_ANSWER_BYTES };
     const sb_answer_row_t  *rows, *row;
@@ -556,14 +560,26 @@ sb_answer_new(const sb_op_t *op, unsigned status)
         if (a == NULL) {
             return NULL;
         }
+
+        a->json = NULL;
+        memset(&a->facts.json, 0, sizeof(sb_buf_t));
+        memset(&a->out.text, 0, sizeof(sb_buf_t));
     }
 
+    json = a->json;
+    told = a->facts.json;
+    text = a->out.text;
+
     memset(a, 0, offsetof(sb_answer_t, out));
+    sb_object_init(&a->out, SB_ANSWER_RESULT);
 
     a->rows = rows;
     a->rc = SB_AGAIN;
+    a->json = json;
+    a->facts.json = told;
     a->facts.json.max = SB_ANSWER_RESULT;
-    sb_object_init(&a->out, SB_ANSWER_RESULT);
+    a->out.text = text;
+    a->out.text.max = SB_ANSWER_RESULT;
 
     for (row = rows; row->path; row++) {
         if (row->kind == SB_A_COUNT) {
@@ -571,10 +587,13 @@ sb_answer_new(const sb_op_t *op, unsigned status)
         }
     }
 
-    a->json = sb_json_new(sb_answer_event, a, &limits);
     if (a->json == NULL) {
-        sb_answer_free(a);
-        return NULL;
+        a->json = sb_json_new(sb_answer_event, a, &limits);
+
+        if (a->json == NULL) {
+            sb_answer_free(a);
+            return NULL;
+        }
     }
 
     return a;
@@ -697,6 +716,22 @@ sb_answer_finish(sb_answer_t *a)
 }
 
 
+#if !defined(__SANITIZE_ADDRESS__)
+
+static void
+sb_answer_empty(sb_buf_t *b)
+{
+    if (b->cap > SB_ANSWER_SPARE) {
+        sb_buf_free(b);
+    }
+
+    b->len = 0;
+    b->nomem = false;
+}
+
+#endif
+
+
 void
 sb_answer_free(sb_answer_t *a)
 {
@@ -711,17 +746,24 @@ sb_answer_free(sb_answer_t *a)
         free(t);
     }
 
-    sb_json_free(a->json);
-    sb_object_free(&a->out);
-    sb_buf_free(&a->facts.json);
     free(a->facts.items);
 
 #if !defined(__SANITIZE_ADDRESS__)
     if (sb_answer_spare == NULL) {
+
+        if (a->json) {
+            sb_json_again(a->json);
+        }
+
+        sb_answer_empty(&a->out.text);
+        sb_answer_empty(&a->facts.json);
         sb_answer_spare = a;
         return;
     }
 #endif
 
+    sb_json_free(a->json);
+    sb_object_free(&a->out);
+    sb_buf_free(&a->facts.json);
     free(a);
 }

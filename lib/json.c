@@ -110,6 +110,28 @@ sb_json_new(sb_json_handler_pt handler, void *data,
 
 
 void
+sb_json_again(sb_json_t *j)
+{
+    sb_json_t  old = *j;
+
+    if (j->stack != j->bits) {
+        free(j->stack);
+    }
+
+    sb_buf_free(&j->text);
+    memset(j, 0, sizeof(sb_json_t));
+
+    j->handler = old.handler;
+    j->data = old.data;
+    j->max_depth = old.max_depth;
+    j->max_bytes = old.max_bytes;
+    j->text.max = old.max_bytes;
+    j->stack = j->bits;
+    j->words = SB_JSON_INLINE / 64;
+}
+
+
+void
 sb_json_free(sb_json_t *j)
 {
     if (j == NULL) {

@@ -43,6 +43,8 @@ sb_json_t *sb_json_new(sb_json_handler_pt handler, void *data,
 sb_rc_t sb_json_feed(sb_json_t *j, const char *p, size_t n);
 /* End of input: SB_OK, SB_DECLINED when only white space came, or an error. */
 sb_rc_t sb_json_finish(sb_json_t *j);
+/* Ready for another text, with the same handler and limits. */
+void sb_json_again(sb_json_t *j);
 void sb_json_free(sb_json_t *j);
 
 /* Appends a string in quotes, escaped as history format 15.2 says.  Invalid
