@@ -548,12 +548,17 @@ purge_unseen(sqlite3_stmt *changes, sqlite3_stmt *row, int64_t seq,
 }
 
 
+/* With about as many bytes as a record has, so that no more go than must. */
 static const char  purge_rows[] =
     "select e.seq, e.event_id, e.status, e.occurred_at, e.completed_at,"
     " r.cursor, e.operation_type = 'gateway.purge' and e.seq = (select max(seq)"
     " from history_events where operation_type = 'gateway.purge'),"
     " (select coalesce(sum(length(data)), 0) from command_output_chunks c"
-    " where c.event_id = e.event_id), r.event_id is null"
+    " where c.event_id = e.event_id) + coalesce(length(e.request_json), 0)"
+    " + coalesce(length(e.result_json), 0) + coalesce((select length(command)"
+    " from command_executions x where x.event_id = e.event_id), 0) + (select"
+    " coalesce(sum(length(events)), 0) from gateway_terminal t where"
+    " t.event_id = e.event_id), r.event_id is null"
     " from history_events e left join gateway_records r on"
     " r.event_id = e.event_id where e.seq > ?1 order by e.seq";
 

@@ -11,7 +11,7 @@
 #include "store.h"
 
 #define PURGE_EVENTS  200           /* of one step, at most */
-#define PURGE_BYTES   (1024 * 1024) /* ... and about that much output */
+#define PURGE_BYTES   (1024 * 1024) /* ... and about that much of records */
 #define PURGE_VISIT   4000          /* rows looked at in one step */
 #define PURGE_MOVED   1000          /* numbers of moved events in one step */
 

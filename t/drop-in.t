@@ -64,7 +64,7 @@ SandboxTest::write_file("$tmp/drop-in.conf", $conf);
 
 my $user = $> == 0 ? 'user www-data;' : '';
 SandboxTest::write_file("$tmp/nginx.conf", <<"END_CONF");
-load_module $build/ngx_http_sandbox_module.so;
+load_module $SandboxProcess::MODULE;
 $user
 daemon off;
 worker_processes 2;

@@ -538,7 +538,7 @@ sub record {
         return $e && ($o{started} || $e->{status} ne 'started') ? $e : undef;
     }, $o{timeout} // 8);
 
-    diag("no ended record of operation $id") if !$e;
+    diag("no ended record of operation $id, at line " . (caller)[2]) if !$e;
 
     return $e // {};
 }
