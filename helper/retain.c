@@ -417,6 +417,35 @@ retain_sweep_end(retain_t *r)
 }
 
 
+/* Is it what a crash left on its way out? */
+static bool
+retain_left(retain_t *r, const char *name)
+{
+    size_t  n;
+
+    if (!r->sweep_archive) {
+
+        if (name[0] != '.' && !store_exists(r->store, name)) {
+            retain_come_back(r, name, false);
+        }
+
+        return false;
+    }
+
+    n = strlen(name);
+
+    if (n <= sizeof(RETAIN_GONE) - 1
+        || strcmp(name + n - sizeof(RETAIN_GONE) + 1, RETAIN_GONE) != 0)
+    {
+        return false;
+    }
+
+    retain_come_back(r, name, true);
+
+    return true;
+}
+
+
 /* Some entries; true: there are more. */
 static bool
 retain_sweep(retain_t *r)
@@ -447,6 +476,10 @@ retain_sweep(retain_t *r)
         if (e == NULL) {
             retain_sweep_end(r);
             return r->sweep != NULL;
+        }
+
+        if (retain_left(r, e->d_name)) {
+            continue;
         }
 
         if (e->d_name[0] == '.'

@@ -680,6 +680,38 @@ retain_empty(store_db_t *db)
 }
 
 
+/* Has an active consumer not seen all of it? */
+static bool
+retain_unseen(store_db_t *db, uint64_t now, const retain_facts_t *facts)
+{
+    int            rc;
+    bool           is_protected;
+    int64_t        seq;
+    sqlite3_stmt  *st;
+
+    if (purge_protection(db, now, facts->days, &is_protected, &seq)
+        != SQLITE_OK)
+    {
+        return true;
+    }
+
+    if (!is_protected) {
+        return false;
+    }
+
+    rc = sqlite3_prepare_v2(db->db, "select 1 from history_changes where seq >"
+                            " ?1 limit 1", -1, &st, NULL);
+
+    if (rc == SQLITE_OK) {
+        sqlite3_bind_int64(st, 1, seq);
+        rc = sqlite3_step(st);
+        (void) sqlite3_finalize(st);
+    }
+
+    return rc != SQLITE_DONE;
+}
+
+
 /* True: it was removed. */
 static bool
 retain_gone(retain_t *r, retain_file_t *f, store_db_t *db,
@@ -701,7 +733,8 @@ retain_gone(retain_t *r, retain_file_t *f, store_db_t *db,
     }
 
     if (r->conf.on_delete == RETAIN_ON_DELETE_DELETE) {
-        return retain_remove(r, f, db, false, "on_delete");
+        return !retain_unseen(db, now, facts)
+               && retain_remove(r, f, db, false, "on_delete");
     }
 
     return facts->ttl_us && now > facts->gone_us + facts->ttl_us
@@ -718,15 +751,21 @@ retain_look_archive(retain_t *r, retain_file_t *f)
     at = retain_archived(f->dir);
     f->oldest_us = at;
 
-    if (retain_named(r, "*")) {
+    if (f->dry) {
+        f->squeeze = 0;
         return false;
     }
 
     if (r->conf.ttl_us && now > at + r->conf.ttl_us) {
         (void) retain_remove_archive(r, f, "ttl");
 
-    } else if (f->squeeze) {
+    } else if (f->squeeze && now > at + r->conf.keep_us) {
         (void) retain_remove_archive(r, f, "total");
+
+    } else if (f->squeeze) {
+        /* too young to make room */
+        f->squeeze = 0;
+        f->dry = true;
     }
 
     return false;

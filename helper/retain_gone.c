@@ -174,77 +174,128 @@ retain_whole(store_db_t *db)
 }
 
 
+/* The log of a database that is gone goes with it. */
+static void
+retain_remove_log(char *path, size_t len)
+{
+    size_t  i;
+
+    static const char *const  suffixes[] = { "-wal", "-shm" };
+
+    for (i = 0; i < 2; i++) {
+        (void) strcpy(path + len, suffixes[i]);
+        (void) unlink(path);
+    }
+
+    path[len] = '\0';
+}
+
+
+/*
+ * Renames and tells: what cannot be moved is not told to be gone, and what
+ * cannot be told comes back.  A crash in between leaves it where it went: in the
+ * archive, or beside its place (retain_come_back).
+ */
+static bool
+retain_move(retain_t *r, const char *from, const char *to, const char *type,
+    const char *sandbox, const char *rule, int64_t operations,
+    const char *archive)
+{
+    if (rename(from, to) != 0) {
+        log_minutely(LOG_ERROR, "cannot %s the history of %s, %s: %s",
+                     strcmp(type, "gateway.archive") == 0 ? "archive"
+                                                          : "delete",
+                     sandbox, from, strerror(errno));
+        return false;
+    }
+
+    if (retain_tombstone(r, type, sandbox, rule, operations, archive)) {
+        return true;
+    }
+
+    if (rename(to, from) != 0) {
+        log_line(LOG_ERROR, "cannot put back %s: %s", from, strerror(errno));
+    }
+
+    return false;
+}
+
+
+/* Where it goes: into the archive, or beside its place; 0: too long. */
+static size_t
+retain_target(retain_t *r, const char *from, const char *dir,
+    bool archive, char *to, size_t size)
+{
+    int   n;
+    char  stamp[RETAIN_STAMP + 1];
+
+    if (!archive) {
+        n = snprintf(to, size, "%s" RETAIN_GONE, from);
+        return n > 0 && (size_t) n < size ? (size_t) n : 0;
+    }
+
+    retain_stamp(stamp, retain_now(r));
+    n = snprintf(to, size, "%s/" RETAIN_ARCHIVE, store_base(r->store));
+
+    if (n <= 0 || (size_t) n + strlen(dir) + RETAIN_STAMP + 16 > size
+        || (mkdir(to, 0750) != 0 && errno != EEXIST))
+    {
+        return 0;
+    }
+
+    return (size_t) n + (size_t) sprintf(to + n, "/%s-%s.sqlite3", dir, stamp);
+}
+
+
 bool
 retain_remove(retain_t *r, retain_file_t *f, store_db_t *db, bool archive,
     const char *rule)
 {
-    int       n;
     bool      ok;
     char      from[RETAIN_PATH_MAX], to[RETAIN_PATH_MAX], dir[STORE_DIR_LEN];
-    char      stamp[RETAIN_STAMP + 1], *sandbox, *slash;
-    size_t    len, i;
+    char     *sandbox, *slash;
+    size_t    len;
     int64_t   operations;
-
-    static const char  *suffixes[] = { "-wal", "-shm" };
 
     (void) purge_end(db, retain_now(r));
 
     sandbox = strdup(db->sandbox);
+    (void) strcpy(dir, db->dir);
     len = retain_path(r, f, from, sizeof(from) - 8);
 
-    if (sandbox == NULL || len == 0 || (archive && !retain_whole(db))) {
+    if (sandbox == NULL || len == 0
+        || retain_target(r, from, dir, archive, to, sizeof(to)) == 0
+        || (archive && !retain_whole(db)))
+    {
         free(sandbox);
         return false;
     }
 
     operations = retain_count(db->db);
-    (void) strcpy(dir, db->dir);
-    retain_stamp(stamp, retain_now(r));
 
-    n = snprintf(to, sizeof(to), "%s/" RETAIN_ARCHIVE, store_base(r->store));
-    ok = n > 0 && (size_t) n + strlen(dir) + RETAIN_STAMP + 16 < sizeof(to);
-
-    if (ok && archive) {
-        ok = mkdir(to, 0750) == 0 || errno == EEXIST;
-        (void) sprintf(to + n, "/%s-%s.sqlite3", dir, stamp);
-    }
-
-    ok = ok && retain_tombstone(r, archive ? "gateway.archive"
-                                           : "gateway.purge", sandbox, rule,
-                                operations,
-                                archive ? to + strlen(store_base(r->store)) + 1
-                                        : NULL);
+    /* not closed for the sake of the file that is told */
+    db->pins++;
+    ok = retain_move(r, from, to, archive ? "gateway.archive"
+                                          : "gateway.purge", sandbox, rule,
+                     operations,
+                     archive ? to + strlen(store_base(r->store)) + 1 : NULL);
+    db->pins--;
 
     if (!ok) {
         free(sandbox);
         return false;
     }
 
-    /* another file of the store may have taken its place meanwhile */
-    db = store_get(r->store, dir, false, &n);
+    /* a file that comes under this name is held to what follows */
+    store_heads_end(r->store, db, archive ? "archive" : "delete");
+    db->dirty = false;
+    store_drop(r->store, db);
 
-    if (db) {
-        /* a file that comes under this name is held to what follows */
-        store_heads_end(r->store, db, archive ? "archive" : "delete");
-        db->dirty = false;
-        store_drop(r->store, db);
+    if (!archive) {
+        (void) unlink(to);
     }
 
-    ok = archive ? rename(from, to) == 0 : unlink(from) == 0;
-
-    if (!ok) {
-        log_line(LOG_ERROR, "cannot %s the history of %s: %s",
-                 archive ? "archive" : "delete", sandbox, strerror(errno));
-        free(sandbox);
-        return false;
-    }
-
-    for (i = 0; i < 2; i++) {
-        (void) strcpy(from + len, suffixes[i]);
-        (void) unlink(from);
-    }
-
-    from[len] = '\0';
+    retain_remove_log(from, len);
     slash = strrchr(from, '/');
     *slash = '\0';
 
@@ -273,32 +324,68 @@ retain_remove(retain_t *r, retain_file_t *f, store_db_t *db, bool archive,
 }
 
 
-/* The file says itself what is in it. */
+void
+retain_come_back(retain_t *r, const char *name, bool archive)
+{
+    int   n, len;
+    char  to[RETAIN_PATH_MAX], from[RETAIN_PATH_MAX];
+
+    n = archive ? snprintf(from, sizeof(from), "%s/" RETAIN_ARCHIVE "/%s",
+                           store_base(r->store), name)
+                : snprintf(from, sizeof(from), "%s/%s/history.sqlite3"
+                           RETAIN_GONE, store_base(r->store), name);
+
+    if (n <= 0 || (size_t) n >= sizeof(from)) {
+        return;
+    }
+
+    len = n - (int) strlen(RETAIN_GONE);
+    (void) snprintf(to, sizeof(to), "%.*s", len, from);
+
+    /* nothing that is there is replaced */
+    if (access(to, F_OK) == -1 && errno == ENOENT && rename(from, to) == 0) {
+        log_line(LOG_WARN, "%s was about to be deleted when the helper ended: "
+                 "it is back", to);
+    }
+}
+
+
+/* The file says itself what is in it; *held: nothing of it may go, for it is on
+ * hold or an active consumer has not seen all of it. */
 static bool
-retain_archive_read(const char *path, char **sandbox, int64_t *operations,
-    bool *held)
+retain_archive_read(retain_t *r, const char *path, char **sandbox,
+    int64_t *operations, bool *held)
 {
     bool           ok;
     sqlite3       *db;
+    uint64_t       now;
     const char    *text;
     sqlite3_stmt  *st;
 
     ok = false;
     st = NULL;
     *sandbox = NULL;
+    now = retain_now(r);
 
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK
         && sqlite3_prepare_v2(db, "select (select value from history_meta where"
                               " key = 'sandbox_id'), exists(select 1 from"
-                              " gateway_state where key = 'hold')", -1, &st,
-                              NULL) == SQLITE_OK
-        && sqlite3_step(st) == SQLITE_ROW)
+                              " gateway_state where key = 'hold') or"
+                              " exists(select 1 from history_consumers where"
+                              " updated_at >= ?1 and acknowledged_seq < (select"
+                              " max(seq) from history_changes))", -1, &st,
+                              NULL) == SQLITE_OK)
     {
-        text = (const char *) sqlite3_column_text(st, 0);
-        *sandbox = strdup(text ? text : "");
-        *held = sqlite3_column_int(st, 1) != 0;
-        *operations = retain_count(db);
-        ok = *sandbox != NULL;
+        store_bind_time(st, 1, now > RETAIN_CONSUMER_US
+                               ? now - RETAIN_CONSUMER_US : 0);
+
+        if (sqlite3_step(st) == SQLITE_ROW) {
+            text = (const char *) sqlite3_column_text(st, 0);
+            *sandbox = strdup(text ? text : "");
+            *held = sqlite3_column_int(st, 1) != 0;
+            *operations = retain_count(db);
+            ok = *sandbox != NULL;
+        }
     }
 
     (void) sqlite3_finalize(st);
@@ -311,44 +398,42 @@ retain_archive_read(const char *path, char **sandbox, int64_t *operations,
 bool
 retain_remove_archive(retain_t *r, retain_file_t *f, const char *rule)
 {
-    bool     held, ok;
-    char     path[RETAIN_PATH_MAX], *sandbox;
+    bool     held;
+    char     path[RETAIN_PATH_MAX], beside[RETAIN_PATH_MAX], *sandbox;
     size_t   n;
     int64_t  operations;
 
+    sandbox = NULL;
+    operations = 0;
     n = retain_path(r, f, path, sizeof(path) - 8);
 
-    if (n == 0 || !retain_archive_read(path, &sandbox, &operations, &held)) {
-        f->dry = true;
-        f->squeeze = 0;
-        return false;
+    if (n == 0
+        || !retain_archive_read(r, path, &sandbox, &operations, &held))
+    {
+        held = true;
     }
 
-    if (held || retain_named(r, sandbox)) {
-        f->held = true;
+    if (held || retain_named(r, sandbox)
+        || retain_target(r, path, f->dir, false, beside, sizeof(beside)) == 0
+        || !retain_move(r, path, beside, "gateway.purge", sandbox, rule,
+                        operations, path + strlen(store_base(r->store)) + 1))
+    {
+        /* asked again with the next sweep */
+        f->dry = true;
         f->squeeze = 0;
         free(sandbox);
         return false;
     }
 
-    ok = retain_tombstone(r, "gateway.purge", sandbox, rule, operations, path
-                          + strlen(store_base(r->store)) + 1)
-         && unlink(path) == 0;
+    (void) unlink(beside);
+    retain_remove_log(path, n);
 
-    if (ok) {
-        (void) strcpy(path + n, "-wal");
-        (void) unlink(path);
-        (void) strcpy(path + n, "-shm");
-        (void) unlink(path);
-
-        log_line(LOG_INFO, "the archived history %s was deleted (%s)", f->dir,
-                 rule);
-        stats_add(STATS_REMOVED, 1);
-        stats_add(STATS_PURGED, (uint64_t) operations);
-        retain_forget(r, f);
-    }
-
+    log_line(LOG_INFO, "the archived history %s was deleted (%s)", f->dir,
+             rule);
+    stats_add(STATS_REMOVED, 1);
+    stats_add(STATS_PURGED, (uint64_t) operations);
+    retain_forget(r, f);
     free(sandbox);
 
-    return ok;
+    return true;
 }

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 
+#define RETAIN_GONE       ".gone"   /* behind the name of what goes */
 #define RETAIN_PATH_MAX   1024
 #define RETAIN_NAME_LEN   192         /* of a directory or an archived file */
 #define RETAIN_SWEEP_US   60000000u     /* every file is looked at that often */
@@ -17,6 +18,7 @@
                                            so long */
 #define RETAIN_BUSY_MS    250           /* as the store has it */
 #define RETAIN_LEASE_US   3600000000u   /* somebody's lease counts so long */
+#define RETAIN_CONSUMER_US  ((uint64_t) 30 * 86400 * 1000000)   /* of archives */
 #define RETAIN_GONE_US    10000000u     /* what comes behind a delete has come */
 #define RETAIN_GAP_US     3600000000u   /* gaps of a full file are told, once in */
 #define RETAIN_TRIM       (256 * 1024)  /* bytes of a log that are worth it */
@@ -121,8 +123,11 @@ int retain_facts(retain_t *r, store_db_t *db, retain_facts_t *facts);
  * the tombstone.  The file is closed then.  False: not now. */
 bool retain_remove(retain_t *r, retain_file_t *f, store_db_t *db,
     bool archive, const char *rule);
-/* Deletes an archived file. */
+/* Deletes an archived file; false: it may not go, or cannot, now. */
 bool retain_remove_archive(retain_t *r, retain_file_t *f, const char *rule);
+/* An entry of the history directory or of the archive whose deletion a crash
+ * kept from being told: it is put back. */
+void retain_come_back(retain_t *r, const char *name, bool archive);
 /* When an archived file was archived, from its name; 0: it is none. */
 uint64_t retain_archived(const char *name);
 

@@ -245,6 +245,155 @@ test_lease(void **state)
 }
 
 
+#define TOLD(type)                                                            \
+    "select group_concat(json_extract(result_json, '$.sandbox') ||"           \
+    " json_extract(result_json, '$.rule'), ' ') from history_events where"    \
+    " operation_type = '" type "' and json_extract(result_json, '$.sandbox')" \
+    " is not null"
+
+
+/* A command in the file of a sandbox that is deleted. */
+static void
+deleted(const char *sandbox)
+{
+    begin(9, "sandbox.create", NULL, 0);
+    put();
+    seen(sandbox);
+    command(1, sandbox, 100, 0);
+    gone(sandbox);
+    go();
+}
+
+
+/* A directory in the place of a file that is about to be renamed. */
+static void
+block(const char *file, char name[700])
+{
+    (void) snprintf(name, 700, "%s" RETAIN_GONE, file);
+    assert_int_equal(mkdir(name, 0700), 0);
+}
+
+
+/* What cannot be deleted is not told to be gone. */
+static void
+test_gone_not(void **state)
+{
+    char  path[512], name[600], in_the_way[700];
+
+    (void) state;
+
+    deleted("a");
+    conf.on_delete = RETAIN_ON_DELETE_DELETE;
+    at(60);
+    (void) store_dir_path(path, sizeof(path), p.history, "a");
+    block(path, in_the_way);
+    work();
+    commands("a", "1");
+    is("_gateway", TOLD("gateway.purge"), "NULL");
+
+    conf.on_delete = RETAIN_ON_DELETE_ARCHIVE;
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 1);
+    assert_int_equal(rmdir(in_the_way), 0);
+    is("_gateway", TOLD("gateway.archive"), "aon_delete");
+
+    block(name, in_the_way);
+    at(100 * DAY);
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 1);
+    is("_gateway", TOLD("gateway.purge"), "NULL");
+
+    /* ... nor for the total, over and over */
+    conf.ttl_us = 0;
+    conf.total = 1;
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 1);
+    is("_gateway", TOLD("gateway.purge"), "NULL");
+
+    assert_int_equal(rmdir(in_the_way), 0);
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 0);
+    is("_gateway", TOLD("gateway.purge"), "atotal");
+}
+
+
+/* An archive goes for the total when it is not held, old enough, and nobody has
+ * yet to see what is in it. */
+static void
+test_archive_stays(void **state)
+{
+    char      name[600];
+    sqlite3  *db;
+
+    (void) state;
+
+    deleted("a");
+    conf.on_delete = RETAIN_ON_DELETE_ARCHIVE;
+    conf.ttl_us = 0;
+    at(60);
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 1);
+
+    conf.total = 1;
+    conf.holds[0] = "*";
+    conf.nholds = 1;
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 1);
+
+    conf.nholds = 0;
+    conf.keep_us = 600u * 1000000u;
+    at(120);
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 1);
+
+    assert_int_equal(sqlite3_open(name, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "insert into history_consumers values("
+                                  "'c', 1, '2026-11-29T09:00:00.000000Z')",
+                                  NULL, NULL, NULL), SQLITE_OK);
+    (void) sqlite3_close(db);
+    at(DAY);
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 1);
+
+    at(31 * DAY);
+    work();
+    assert_int_equal(archived(name, sizeof(name)), 0);
+    is("_gateway", TOLD("gateway.purge"), "atotal");
+}
+
+
+/* So does the file of a sandbox, and it comes back when a crash came between. */
+static void
+test_delete_stays(void **state)
+{
+    char  path[512], beside[600];
+
+    (void) state;
+
+    deleted("a");
+    conf.on_delete = RETAIN_ON_DELETE_DELETE;
+    change_file("a", "insert into history_consumers values('c', 1,"
+                     " '2026-11-29T09:00:00.000000Z')");
+    at(60);
+    work();
+    commands("a", "1");
+
+    (void) store_dir_path(path, sizeof(path), p.history, "a");
+    (void) snprintf(beside, sizeof(beside), "%s" RETAIN_GONE, path);
+    stop();
+    assert_int_equal(rename(path, beside), 0);
+    start(STORE_HANDLES);
+    work();
+    commands("a", "1");
+    assert_int_equal(access(beside, F_OK), -1);
+
+    change_file("a", "update history_consumers set acknowledged_seq = 1000");
+    work();
+    assert_int_equal(size_of("a"), 0);
+    is("_gateway", TOLD("gateway.purge"), "aon_delete");
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -253,7 +402,10 @@ main(int argc, char **argv)
         limits_case(test_hold_configured),
         limits_case(test_cleanup_told),
         limits_case(test_config_again),
-        limits_case(test_lease)
+        limits_case(test_lease),
+        limits_case(test_gone_not),
+        limits_case(test_archive_stays),
+        limits_case(test_delete_stays)
     };
 
     return store_run(argc, argv, tests);
