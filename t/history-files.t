@@ -41,7 +41,7 @@ SKIP: {
                   [ 'a directory that is read-only', $dir, 0555 ],
                   [ 'a file that is read-only', "$dir/history.sqlite3", 0444 ])
     {
-        my ($name, $path, $mode) = @$case;
+        my ($name, $path, $mode) = ("C105: $case->[0]", @$case[1, 2]);
 
         ok($t->kill_helper('TERM'), "$name: the helper stops");
         my $was = (stat $path)[2] & 07777;
@@ -135,10 +135,10 @@ written('s2', 'before');
 unlink $file, "$file-wal", "$file-shm";
 $want{s2} = {};
 command($_) for @boxes;
-written('s2', 'a file that is gone is made anew');
+written('s2', 'C105: a file that is gone is made anew');
 is($history->value('s2', q{select count(*) from history_events where
    operation_type = 'gateway.gap' and json_extract(result_json, '$.reason') =
-   'history_file_lost'}), 1, 'and says so');
+   'history_file_lost'}), 1, 'C105: and says so');
 
 
 # --- gone, while the helper is not there ------------------------------------------------------
@@ -154,7 +154,7 @@ $want{s2} = {};
 $t->start_helper;
 command($_) for @boxes;
 $t->record($t->get('/v1/sandboxes'));
-written($_, 'files that were removed meanwhile are made anew') for 's1', 's2';
+written($_, 'C105: files that were removed meanwhile are made anew') for 's1', 's2';
 
 for (qw(s2 _gateway)) {
     is($history->value($_, q{select count(*) from history_events where
