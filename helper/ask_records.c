@@ -52,6 +52,11 @@ ask_records_row(sb_out_t *text, reader_t *reader, int64_t row,
         p->at = text->buf.len;
         sb_out_text(text, "{");
         history_record_members(text, stmt);
+
+        if (p->hit->text_cut) {
+            sb_out_text(text, ",\"text_cut\":true");
+        }
+
         sb_out_text(text, "}");
         p->len = text->buf.len - p->at;
     }

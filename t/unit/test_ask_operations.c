@@ -251,6 +251,36 @@ test_cut(void **state)
 }
 
 
+/* A record with more output than is searched says so, and no other does. */
+static void
+test_text_cut(void **state)
+{
+    char       *text, *p;
+    settled_t   settled;
+
+    (void) state;
+
+    add(.id = "much");
+    text = calloc(1, 300 * 1024);
+    assert_non_null(text);
+    memset(text, 'x', 300 * 1024 - 1);
+    output("much", "stdout", text, 300 * 1024 - 1);
+    free(text);
+    changed("much", "output_appended");
+    settled_init(&settled);
+    settled_put(&settled);
+    sync_index();
+
+    text = answer("limit=2");
+    p = strstr(text, "\"text_cut\":true}");
+    assert_non_null(p);
+    assert_true(strstr(text, "\"id\":\"much\"") < p);
+    assert_true(p < strstr(text, "\"id\":\"six\""));
+    assert_null(strstr(p + 10, "text_cut"));
+    free(text);
+}
+
+
 int
 main(void)
 {
@@ -260,7 +290,8 @@ main(void)
     const struct CMUnitTest  tests[] = {
         list_case(test_upwards),
         list_case(test_downwards),
-        list_case(test_cut)
+        list_case(test_cut),
+        list_case(test_text_cut)
     };
 
     (void) log_open("/dev/null");

@@ -42,6 +42,8 @@ export interface Operation {
   summary: string | null;
   summary_bytes: number | null;
   exit_code: number | null;
+  /** It has more output than a search looks at. */
+  text_cut?: true;
   http_status: number | null;
   bytes_in: number | null;
   bytes_out: number | null;
