@@ -572,6 +572,11 @@ const parts = {
     ok((await stored('/workspace/src/clean.py')).includes('r["total"] >= 0]'), 'the file is what it was');
     await page.getByRole('button', { name: 'Versions' }).click();
     ok(await comes(async () => !(await text(page)).includes('import sys')), 'in the editor too');
+    await page.getByRole('button', { name: 'Versions' }).click();
+    await page.getByRole('link', { name: 'All of this file in the history' }).click();
+    await page.waitForURL(/history\?path=%2Fworkspace%2Fsrc%2Fclean\.py$/);
+    await page.getByRole('option').first().waitFor();
+    is(await page.getByRole('option').filter({ hasNotText: 'clean.py' }).count(), 0, 'and all that was done with it is one click away');
     await well(page, 'versions');
   },
 

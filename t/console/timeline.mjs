@@ -531,6 +531,64 @@ await run({
     await page.context().close();
   },
 
+  'filters that are typed': async (browser) => {
+    const page = await open(browser);
+    const more = async (name, value) => {
+      await page.getByRole('button', { name: /^More filters/ }).click();
+      await page.getByRole('dialog', { name: 'More filters' }).getByLabel(name).fill(value);
+      await page.getByRole('button', { name: 'Apply' }).click();
+    };
+    const titles = async () => [...new Set(await rows(page).evaluateAll((all) => all.map((r) => /\/tmp\S+?\.sql/.exec(r.textContent)?.[0] ?? '-')))].sort();
+
+    await page.goto(history(facts.sandbox));
+    await rows(page).first().waitFor();
+    await more('Path', '/tmp/db/s*.sql');
+    await page.waitForURL(/path=%2Ftmp%2Fdb%2Fs\*\.sql|path=%2Ftmp%2Fdb%2Fs%2A\.sql/);
+    await sees(page.getByText('Path: /tmp/db/s*.sql'), 'what was done below a path is asked for');
+    await becomes(titles, ['/tmp/db/schema.sql'], 'and is all there is');
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    await more('Exit code', '3');
+    await page.waitForURL(/exit_code=3/);
+    await becomes(() => rows(page).count(), 1, 'commands by how they ended');
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    await more('At least (ms)', '2000');
+    await page.waitForURL(/min_duration_ms=2000/);
+    await rows(page).filter({ hasText: 'sleep 2.4' }).waitFor();
+    await becomes(() => rows(page).filter({ hasText: 'seq 1 400' }).count(), 0, 'what took long');
+
+    await page.goto(history(facts.sandbox));
+    await rows(page).filter({ hasText: 'schema.sql' }).first().click();
+    await record(page).getByRole('button', { name: '/tmp/db/schema.sql' }).click();
+    await page.getByRole('menuitem', { name: 'Not this' }).click();
+    await becomes(async () => (await titles()).includes('/tmp/db/schema.sql'), false, 'a path is left out where it is shown');
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    await record(page).getByRole('button', { name: '/tmp/db/schema.sql' }).click();
+    await page.getByRole('menuitem', { name: 'Only this' }).click();
+    await becomes(titles, ['/tmp/db/schema.sql'], 'or is all there is');
+
+    await page.goto(`${url}history?status=failed`);
+    await rows(page).filter({ hasText: '014_orders' }).click();
+    await record(page).getByRole('button', { name: 'data-cleaning-7' }).click();
+    await page.getByRole('menuitem', { name: 'Only this' }).click();
+    await page.waitForURL((u) => u.pathname.endsWith(`/sandboxes/${facts.sandbox}/history`) && u.searchParams.get('status') === 'failed');
+    ok(true, 'one sandbox only, and the other filters stay');
+
+    await page.goto(`${url}history`);
+    await page.getByRole('button', { name: /^More filters/ }).click();
+    await page.getByLabel('What people did here').check();
+    await page.keyboard.press('Escape');
+    await rows(page).filter({ hasText: 'console.' }).first().waitFor();
+    await page.getByRole('button', { name: /^Type/ }).click();
+    await sees(page.getByRole('menuitemcheckbox', { name: /^console\.sign_in/ }), 'who signed in is found');
+    await page.keyboard.press('Escape');
+    is(await serious(page), [], 'axe finds nothing serious');
+    await page.getByRole('button', { name: /^More filters/ }).click();
+    await shot(page, 'more');
+    await page.getByLabel('What people did here').uncheck();
+    await becomes(() => new URL(page.url()).searchParams.has('type'), false, 'and is left out again');
+    await page.context().close();
+  },
+
   'another zone is the same time': async (browser) => {
     const page = await open(browser, { timezoneId: 'Asia/Shanghai' });
     const range = () => new URL(page.url()).searchParams;

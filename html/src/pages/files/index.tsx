@@ -1,10 +1,10 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import {
-  CornerLeftUp, Download, Ellipsis, FilePlus, FolderInput, FolderPlus, FolderRoot, FolderUp, PencilLine, Power, RefreshCw, SearchX, Trash2, Upload as UploadIcon,
+  CornerLeftUp, Download, Ellipsis, FilePlus, FolderInput, FolderPlus, FolderRoot, FolderUp, History, PencilLine, Power, RefreshCw, SearchX, Trash2, Upload as UploadIcon,
 } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
-import { useOutletContext, useParams } from 'react-router';
+import { useNavigate, useOutletContext, useParams } from 'react-router';
 import { type Entry, entryQuery, statPath } from '@/api/files';
 import { ApiError } from '@/api/errors';
 import { useSession } from '@/api/session';
@@ -24,7 +24,7 @@ import { FolderDownload } from './folder-download';
 import { FolderPane } from './folder-pane';
 import { UnsavedGuard } from './guard';
 import { useFollow } from './live';
-import { baseName, crumbs, normal, parentOf, within } from './paths';
+import { baseName, crumbs, historyOf, normal, parentOf, within } from './paths';
 import { useFilesSearch } from './search';
 import type { Saver } from './text-file';
 import { DRAGGED, Tree, useTree } from './tree';
@@ -69,6 +69,7 @@ export function Component() {
 function Files({ id, work, running, onEdited }: { id: string; work: string; running: boolean; onEdited(edited: boolean): void }) {
   const { t } = useTranslation('files');
   const client = useQueryClient();
+  const navigate = useNavigate();
   const { may } = useSession();
   const mayWrite = may('operator') && running;
   const [search, setSearch] = useFilesSearch();
@@ -204,6 +205,7 @@ function Files({ id, work, running, onEdited }: { id: string; work: string; runn
           <MenuItem icon={<FolderRoot size={15} aria-hidden />} onSelect={() => beginAt(e.path)}>{t('beginHere')}</MenuItem>
         </>
       )}
+      <MenuItem icon={<History size={15} aria-hidden />} onSelect={() => void navigate(historyOf(id, e.path, e.type === 'directory'))}>{t('inHistory')}</MenuItem>
       {mayWrite && e.path !== '/' && (
         <>
           <MenuItem icon={<PencilLine size={15} aria-hidden />} onSelect={() => ask('rename', e)}>{t('do.rename')}…</MenuItem>

@@ -6,6 +6,10 @@ export const parentOf = (path: string): string => path.slice(0, path.lastIndexOf
 
 export const join = (folder: string, name: string): string => (folder === '/' ? `/${name}` : `${folder}/${name}`);
 
+/** What was done with a file, or with all below a folder, in the sandbox's history. */
+export const historyOf = (id: string, path: string, folder = false): string =>
+  `/sandboxes/${encodeURIComponent(id)}/history?path=${encodeURIComponent(folder ? `${path === '/' ? '' : path}/*` : path)}`;
+
 /** Is it that folder, or below it? */
 export const within = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`);

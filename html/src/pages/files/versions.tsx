@@ -21,7 +21,7 @@ import { harmless, Recorded } from '@/ui/plain-text';
 import { Tag } from '@/ui/status';
 import { Time } from '@/ui/time';
 import { toast } from '@/ui/toast';
-import { baseName } from './paths';
+import { baseName, historyOf } from './paths';
 import { useFilesSearch } from './search';
 import { textOf } from './text';
 
@@ -59,7 +59,12 @@ export function Versions({ id, path, running, mayWrite, exists, dirty }: Props) 
     return <Skeleton lines={8} className="p-3" />;
   }
   if (data.items.length === 0) {
-    return <Empty icon={FileClock} title={t('versions.none')}><p>{t('versions.noneHint')}</p></Empty>;
+    return (
+      <Empty icon={FileClock} title={t('versions.none')}>
+        <p>{t('versions.noneHint')}</p>
+        <p><Link to={historyOf(id, path)} className="text-accent hover:underline">{t('versions.history')}</Link></p>
+      </Empty>
+    );
   }
 
   const chosen = data.items.find((v) => keyOf(v) === search.version) ?? data.items[0]!;
@@ -67,12 +72,15 @@ export function Versions({ id, path, running, mayWrite, exists, dirty }: Props) 
   return (
     <div className="@container flex min-h-0 flex-1 flex-col">
       <div className="flex min-h-0 flex-1 flex-col @2xl:flex-row">
-        <ol aria-label={t('versions.list')}
-          className="shrink-0 overflow-y-auto max-h-44 border-b @2xl:max-h-none @2xl:w-64 @2xl:border-r @2xl:border-b-0"
-        >
-          {data.items.map((v) => <VersionRow key={keyOf(v)} version={v} on={v === chosen} onOpen={() => setSearch({ version: keyOf(v) }, 'replace')} />)}
-          {data.next !== null && <li className="px-3 py-1.5 text-xs text-dim">{t('versions.older')}</li>}
-        </ol>
+        <div className="shrink-0 overflow-y-auto max-h-44 border-b @2xl:max-h-none @2xl:w-64 @2xl:border-r @2xl:border-b-0">
+          <ol aria-label={t('versions.list')}>
+            {data.items.map((v) => <VersionRow key={keyOf(v)} version={v} on={v === chosen} onOpen={() => setSearch({ version: keyOf(v) }, 'replace')} />)}
+          </ol>
+          <p className="px-3 py-1.5 text-xs">
+            {data.next !== null && <span className="text-dim">{t('versions.older')} </span>}
+            <Link to={historyOf(id, path)} className="text-accent hover:underline">{t('versions.history')}</Link>
+          </p>
+        </div>
         <VersionView key={keyOf(chosen)} id={id} path={path} version={chosen} running={running && exists}
           mayRestore={running && mayWrite} dirty={dirty}
         />

@@ -47,6 +47,8 @@ function narrowed(t: Term, name: Property, values: string[]): Term[] | undefined
       return values.filter((v) => (t.sandbox ?? v) === v).map((v) => with_({}, v));
     case 'status':
       return [];      // is part of the question itself
+    case 'path':
+      return undefined;   // is asked of all files of a record, and left out by the one that is shown
     default:
       return values.filter((v) => (t.filters[name] || v) === v).map((v) => with_({ [name]: v }));
   }

@@ -19,7 +19,7 @@ import { Links, Members, Requested } from './detail-tabs';
 import { Diff, mayDiffer } from './diff';
 import { actorOf, isGap, waited } from './entries';
 import { FilesThen } from './files-then';
-import type { SetTimelineSearch, TimelineSearch } from './filters';
+import type { Property, SetTimelineSearch, TimelineSearch } from './filters';
 import { Output } from './output';
 import { Value } from './value';
 
@@ -52,7 +52,7 @@ function Body({ operation: o, search, setSearch }: { operation: OperationWhole }
   // a difference that there may be is not what one comes to
   const first = open.find((one) => one !== 'diff' || o.file?.has_diff)!;
   const tab = open.find((one) => one === search.tab) ?? first;
-  const value = (name: 'source' | 'run' | 'thread' | 'correlation' | 'actor', text: string | null) =>
+  const value = (name: Exclude<Property, 'sandbox' | 'type' | 'path'>, text: string | null) =>
     text && <Value name={name} value={text} search={search} setSearch={setSearch} />;
 
   const content: Record<Tab, () => React.ReactNode> = {
@@ -61,9 +61,11 @@ function Body({ operation: o, search, setSearch }: { operation: OperationWhole }
     replay: () => <Suspense fallback={<Skeleton className="p-3" />}><Replay operation={o} /></Suspense>,
     request: () => <Requested operation={o} />,
     result: () => (
-      <Members of={{ ...o.result, http_status: o.http_status, error_code: o.error_code, reason: o.reason,
+      <Members of={{ status: o.status, exit_code: o.exit_code, ...o.result, http_status: o.http_status, error_code: o.error_code, reason: o.reason,
         verdict: o.verdict && [o.verdict.decision, o.verdict.rule].filter(Boolean).join(' · '),
-        lock: o.lock && t('waited', { time: duration(o.lock.waited_ms) }) }}
+        lock: o.lock && t('waited', { time: duration(o.lock.waited_ms) }) }} shown={{
+        status: value('status', o.status), exit_code: o.exit_code !== null && value('exit_code', String(o.exit_code)),
+      }}
       />
     ),
     actor: () => (
@@ -129,6 +131,7 @@ export default function Detail({ id, sandbox, known, search, setSearch, onClose 
           <div className="flex min-w-0 flex-1 flex-wrap items-center gap-x-2 gap-y-1 pt-1">
             {o ? <Value name="type" value={o.type} search={search} setSearch={setSearch} /> : '…'}
             {o && !isGap(o) && <Value name="actor" value={actorOf(o)} label={o.actor.id ?? o.actor.type} search={search} setSearch={setSearch} />}
+            {o?.file?.path && <Value name="path" value={o.file.path} search={search} setSearch={setSearch} />}
             {o?.actor.run && <Value name="run" value={o.actor.run} search={search} setSearch={setSearch} />}
             {sandbox === undefined && o?.sandbox_id && (
               <Value name="sandbox" value={o.sandbox_id} label={nameOf(o.sandbox_id)} search={search} setSearch={setSearch} />

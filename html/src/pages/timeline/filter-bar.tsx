@@ -14,7 +14,8 @@ import { harmless } from '@/ui/plain-text';
 import { useCounted } from './counted';
 import { ExportDialog, type ExportFormat, FORMATS } from './export';
 import { Facet } from './facets';
-import { FILTERS, type FilterName, GROUPS, NO_FILTERS, type SetTimelineSearch, type TimelineSearch } from './filters';
+import { FILTERS, type FilterName, GROUPS, inSandbox, NO_FILTERS, type SetTimelineSearch, type TimelineSearch } from './filters';
+import { MoreFilters } from './more';
 import { Range } from './range';
 import { COLUMNS, DENSITIES, useRowView } from './view';
 
@@ -46,7 +47,7 @@ function Chip({ label, not, onRemove }: { label: string; not?: boolean; onRemove
   );
 }
 
-const PROPERTIES = ['type', 'status', 'actor', 'source', 'run', 'thread', 'correlation', 'sandbox'] as const;
+const PROPERTIES = ['type', 'status', 'actor', 'source', 'run', 'thread', 'correlation', 'path', 'exit_code', 'sandbox'] as const;
 
 export function FilterBar({ sandbox, filters, not, search, setSearch, live, searchRef }: Props) {
   const { t } = useTranslation('timeline');
@@ -129,9 +130,10 @@ export function FilterBar({ sandbox, filters, not, search, setSearch, live, sear
         <Facet name="source" label={t('filter.source')} {...counts('source')} search={search} setSearch={setSearch} />
         {sandbox === undefined && (
           <Facet name="sandbox" label={t('filter.sandbox')} {...counts('sandbox')} search={search} setSearch={setSearch} says={boxSaid}
-            onOnly={(id) => void navigate(`/sandboxes/${encodeURIComponent(id)}/history${location.search}`)}
+            onOnly={(id) => void navigate(inSandbox(id, search, filters.run))}
           />
         )}
+        <MoreFilters search={search} setSearch={setSearch} people={sandbox === undefined} />
         <Range search={search} setSearch={setSearch} />
         <Menu trigger={<Button size="sm" aria-label={t('view')} icon={<Layers size={14} aria-hidden />} />}>
           <MenuLabel>{t('groupBy')}</MenuLabel>

@@ -49,6 +49,8 @@ const VALUE = {
   run: (o: Operation) => o.actor.run,
   thread: (o: Operation) => o.actor.thread,
   correlation: (o: Operation) => o.actor.correlation,
+  path: (o: Operation) => o.file?.path ?? null,
+  exit_code: (o: Operation) => (o.exit_code === null ? null : String(o.exit_code)),
   sandbox: (o: Operation) => o.sandbox_id,
 } as const;
 export type Property = keyof typeof VALUE;
@@ -132,6 +134,10 @@ export function filtersOf(s: TimelineSearch, run?: string): OperationFilters {
     run: run ?? s.run,
   };
 }
+
+/** The same list, of one sandbox: of a run whose page it was, too. */
+export const inSandbox = (id: string, s: TimelineSearch, run: string | undefined): string =>
+  `/sandboxes/${encodeURIComponent(id)}/history${useTimelineSearch.link({ ...s, run: run ?? s.run })}`;
 
 export const NO_FILTERS = {
   q: '', type: [], status: [], actor: '', actor_type: '', source: '', run: '', thread: '', correlation: '', path: '',

@@ -1,11 +1,11 @@
 import { useTranslation } from 'react-i18next';
-import { useNavigate } from 'react-router';
+import { useNavigate, useParams } from 'react-router';
 import { Ban, Copy, Filter } from 'lucide-react';
 import { copyText } from '@/ui/copy';
 import { Menu, MenuItem } from '@/ui/menu';
 import { Recorded } from '@/ui/plain-text';
 import { toastError } from '@/ui/toast';
-import { except, only, type Property, type SetTimelineSearch, type TimelineSearch } from './filters';
+import { except, inSandbox, only, type Property, type SetTimelineSearch, type TimelineSearch } from './filters';
 
 interface Props {
   name: Property;
@@ -21,6 +21,7 @@ export function Value({ name, value, label = value, search, setSearch, className
   const { t } = useTranslation('timeline');
   const { t: common } = useTranslation();
   const navigate = useNavigate();
+  const { run } = useParams();
 
   return (
     <Menu align="start" trigger={(
@@ -32,7 +33,7 @@ export function Value({ name, value, label = value, search, setSearch, className
     )}
     >
       <MenuItem icon={<Filter size={14} aria-hidden />} onSelect={() => (name === 'sandbox'
-        ? void navigate(`/sandboxes/${encodeURIComponent(value)}/history`) : setSearch(only(search, name, value)))}
+        ? void navigate(inSandbox(value, search, run)) : setSearch(only(search, name, value)))}
       >
         {t('onlyThis')}
       </MenuItem>
