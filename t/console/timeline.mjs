@@ -845,7 +845,46 @@ await run({
     const lines = Buffer.concat(await (await file.createReadStream()).toArray()).toString().trim().split('\n').map((l) => JSON.parse(l));
     is(lines.at(-1).export.complete, true, 'whole');
     ok(lines.slice(0, -1).length === 4 && lines.slice(0, -1).every((l) => l.type.startsWith('file.')), 'exactly what is filtered');
-    await page.getByText(/^Done: /).waitFor();
+    await page.getByText(/^Done: 4 records, /).waitFor();
+    await page.context().close();
+  },
+
+  'export without what is left out': async (browser) => {
+    const page = await open(browser, { width: 1440 });
+    const saved = async (format) => {
+      await page.getByRole('button', { name: 'Export' }).click();
+      const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name: format }).click()]);
+      const text = Buffer.concat(await (await file.createReadStream()).toArray()).toString();
+
+      await page.getByText(/^Done: /).waitFor();
+      await page.getByRole('button', { name: 'Close' }).last().click();
+      return text;
+    };
+
+    await page.goto(history(facts.sandbox, '?not=type:command.execute&not=path:/tmp/db/old.sql'));
+    await rows(page).first().waitFor();
+    const shown = await rows(page).count();
+
+    const lines = (await saved('JSON Lines')).trim().split('\n').map((l) => JSON.parse(l));
+    is([lines.length - 1, lines.at(-1).export.records, lines.at(-1).export.complete], [shown, shown, true], 'as many records as the list shows, and it says so');
+    is(lines.filter((l) => l.type === 'command.execute' || l.file?.path === '/tmp/db/old.sql').length, 0, 'none of what is left out');
+
+    const table = (await saved('CSV')).trim().split('\r\n');
+    is([table.length - 2, table.at(-1).split(',').slice(0, 2)], [shown, ['#end', String(shown)]], 'a table too');
+    is(table.filter((row) => /command\.execute|old\.sql/.test(row)).length, 0, 'without what is left out');
+
+    await page.getByRole('button', { name: 'Export' }).click();
+    is(await page.getByRole('menuitem', { name: /HTML/ }).getAttribute('aria-disabled'), 'true', 'a page has all, and is not offered');
+    await page.keyboard.press('Escape');
+
+    // an answer that breaks off is no file, and can be asked for again
+    await page.route('**/api/v1/export?*', (route) => route.fulfill({ contentType: 'application/x-ndjson', body: '{"type":"file.read","actor":{}}\n' }));
+    await page.getByRole('button', { name: 'Export' }).click();
+    await page.getByRole('menuitem', { name: 'JSON Lines' }).click();
+    await page.getByRole('dialog').getByRole('alert').waitFor();
+    await page.unroute('**/api/v1/export?*');
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click()]);
+    ok(/"records":\d+/.test(Buffer.concat(await (await file.createReadStream()).toArray()).toString()), 'one that broke off is tried again');
     await page.context().close();
   },
 

@@ -1,4 +1,4 @@
-import { type Ref, useEffect, useRef, useState } from 'react';
+import { lazy, type Ref, Suspense, useEffect, useRef, useState } from 'react';
 import { Download, Layers, Radio, X } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { useNavigate } from 'react-router';
@@ -12,12 +12,13 @@ import { SearchInput } from '@/ui/field';
 import { Menu, MenuCheck, MenuItem, MenuLabel, MenuLine, MenuRadio } from '@/ui/menu';
 import { harmless } from '@/ui/plain-text';
 import { useCounted } from './counted';
-import { ExportDialog, type ExportFormat, FORMATS } from './export';
 import { Facet } from './facets';
-import { FILTERS, type FilterName, GROUPS, inSandbox, NO_FILTERS, type SetTimelineSearch, type TimelineSearch } from './filters';
+import { type ExportFormat, FILTERS, type FilterName, FORMATS, GROUPS, inSandbox, NO_FILTERS, type SetTimelineSearch, type TimelineSearch } from './filters';
 import { MoreFilters } from './more';
 import { Range } from './range';
 import { COLUMNS, DENSITIES, useRowView } from './view';
+
+const ExportDialog = lazy(() => import('./export'));
 
 const TYPING = 250;
 
@@ -115,6 +116,8 @@ export function FilterBar({ sandbox, filters, not, search, setSearch, live, sear
     };
   });
 
+  // a status is left out by the question itself
+  const leftOut = not.filter((n) => !n.startsWith('status:'));
   const all = [...chips, ...left];
   const filtered = all.length > 0 || search.from !== '' || search.to !== '';
 
@@ -151,7 +154,11 @@ export function FilterBar({ sandbox, filters, not, search, setSearch, live, sear
         </Menu>
         <Menu trigger={<Button size="sm" aria-label={t('export')} icon={<Download size={14} aria-hidden />} />}>
           <MenuLabel>{t('exportThis')}</MenuLabel>
-          {FORMATS.map((f) => <MenuItem key={f} onSelect={() => setExporting(f)}>{t(`formats.${f}`)}</MenuItem>)}
+          {FORMATS.map((f) => (
+            <MenuItem key={f} disabled={f === 'html' && leftOut.length > 0} onSelect={() => setExporting(f)}>
+              {t(`formats.${f}`)}{f === 'html' && leftOut.length > 0 && <span className="text-xs text-dim">{t('htmlHasAll')}</span>}
+            </MenuItem>
+          ))}
         </Menu>
         <Button size="sm" aria-pressed={!search.still} title={t(`live.${live}`)}
           onClick={() => setSearch({ still: !search.still }, 'replace')}
@@ -173,9 +180,11 @@ export function FilterBar({ sandbox, filters, not, search, setSearch, live, sear
         )}
       </div>
       {exporting && (
-        <ExportDialog format={exporting} sandbox={sandbox} filters={filters} expected={values?.total} not={search.not}
-          onClose={() => setExporting(null)}
-        />
+        <Suspense>
+          <ExportDialog format={exporting} sandbox={sandbox} filters={filters} expected={values?.exact ? values.total : undefined} not={leftOut}
+            onClose={() => setExporting(null)}
+          />
+        </Suspense>
       )}
     </div>
   );

@@ -4,6 +4,10 @@ import { choice, defineSearch, flag, list, text } from '@/lib/search';
 
 export const GROUPS = ['none', 'run', 'actor'] as const;
 
+/** What is filtered, as a file. */
+export const FORMATS = ['jsonl', 'csv', 'html'] as const;
+export type ExportFormat = (typeof FORMATS)[number];
+
 /** What a timeline keeps in its address, named as the console API names it. */
 export const useTimelineSearch = defineSearch({
   q: text(),
