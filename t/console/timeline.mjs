@@ -531,6 +531,28 @@ await run({
     await page.context().close();
   },
 
+  'a narrow list': async (browser) => {
+    const page = await open(browser, { width: 390 });
+    const row = rows(page).filter({ hasText: '014_orders' });
+
+    await page.goto(history(facts.sandbox));
+    await row.waitFor();
+    ok(/\b\d\d:\d\d:\d\d\b/.test(await row.innerText()), 'a row says when, on a phone too');
+    const word = row.getByText(/^Failed/);
+    ok(await word.evaluate((e) => parseFloat(getComputedStyle(e).fontSize)) > 9, 'and that it failed, in a word');
+    is(await overflow(page), 0, 'as wide as the phone');
+    await shot(page, 'rows-390');
+
+    await page.setViewportSize({ width: 1024, height: 768 });
+    await row.click();
+    await record(page).waitFor();
+    ok(/\b\d\d:\d\d:\d\d\b/.test(await row.innerText()) && await word.evaluate((e) => parseFloat(getComputedStyle(e).fontSize)) > 9,
+      'beside an open record too');
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await sees(page.getByRole('button', { name: 'Export' }).getByText('Export'), 'where there is room, no sign stands alone');
+    await page.context().close();
+  },
+
   'filters that are typed': async (browser) => {
     const page = await open(browser);
     const more = async (name, value) => {

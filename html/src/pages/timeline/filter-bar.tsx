@@ -138,7 +138,7 @@ export function FilterBar({ sandbox, filters, not, search, setSearch, live, sear
         )}
         <MoreFilters search={search} setSearch={setSearch} people={sandbox === undefined} />
         <Range search={search} setSearch={setSearch} />
-        <Menu trigger={<Button size="sm" aria-label={t('view')} icon={<Layers size={14} aria-hidden />} />}>
+        <Menu trigger={<Button size="sm" title={t('view')} icon={<Layers size={14} aria-hidden />}><span className="max-xl:sr-only">{t('view')}</span></Button>}>
           <MenuLabel>{t('groupBy')}</MenuLabel>
           <MenuRadio value={search.group} onChange={(group) => setSearch({ group }, 'replace')}
             options={GROUPS.map((g) => ({ value: g, label: t(`groups.${g}`) }))}
@@ -152,7 +152,7 @@ export function FilterBar({ sandbox, filters, not, search, setSearch, live, sear
             <MenuCheck key={c} checked={view.columns.has(c)} onChange={(on) => setColumn(c, on)}>{t(`column.${c}`)}</MenuCheck>
           ))}
         </Menu>
-        <Menu trigger={<Button size="sm" aria-label={t('export')} icon={<Download size={14} aria-hidden />} />}>
+        <Menu trigger={<Button size="sm" title={t('export')} icon={<Download size={14} aria-hidden />}><span className="max-xl:sr-only">{t('export')}</span></Button>}>
           <MenuLabel>{t('exportThis')}</MenuLabel>
           {FORMATS.map((f) => (
             <MenuItem key={f} disabled={f === 'html' && leftOut.length > 0} onSelect={() => setExporting(f)}>

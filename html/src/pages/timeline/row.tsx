@@ -177,7 +177,9 @@ export const Row = memo(({ entry, active, box, view, onOpen }: Props) => {
       )}
     >
       <div className={cx('flex min-w-0 shrink-0 items-center gap-3', view.dense ? 'h-[22px] text-xs' : 'h-7')}>
-        {view.columns.has('time') && <Time at={o.started_at} as="clock" className="recorded w-24 shrink-0 text-dim @max-xl:hidden" />}
+        {view.columns.has('time') && (
+          <Time at={o.started_at} as="clock" className="recorded w-24 shrink-0 text-dim @max-xl:w-auto @max-xl:text-2xs" finest="@max-xl:hidden" />
+        )}
         {view.columns.has('source') && <Source operation={o} />}
         {gap ? <Gap operation={o} /> : (
           <span className="flex min-w-0 flex-1 items-baseline gap-2">
@@ -191,8 +193,8 @@ export const Row = memo(({ entry, active, box, view, onOpen }: Props) => {
           {box && view.columns.has('sandbox') && (
             <Recorded text={box} title={o.sandbox_id ?? ''} className="max-w-32 truncate text-2xs text-dim @max-3xl:hidden" />
           )}
-          {!gap && <StatusBadge status={o.status} exitCode={o.exit_code} refused={denied(o)} className="w-22 shrink-0 @max-xl:w-auto @max-xl:text-[0px]" />}
-          {view.columns.has('duration') && <span className="w-13 text-right text-dim">{o.duration_ms !== null && duration(o.duration_ms)}</span>}
+          {!gap && <StatusBadge status={o.status} exitCode={o.exit_code} refused={denied(o)} className={cx('w-22 shrink-0 @max-xl:w-auto', o.status === 'succeeded' && !denied(o) && '@max-xl:text-[0px]')} />}
+          {view.columns.has('duration') && <span className="w-13 text-right text-dim @max-xl:w-auto">{o.duration_ms !== null && duration(o.duration_ms)}</span>}
         </span>
       </div>
       {entry.second && <Second operation={o} who={entry.who} view={view} />}
