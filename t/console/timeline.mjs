@@ -553,6 +553,26 @@ await run({
     await page.context().close();
   },
 
+  'what a command said': async (browser) => {
+    const page = await open(browser);
+    const row = (text) => rows(page).filter({ hasText: text });
+
+    await page.goto(history(facts.sandbox, '?type=command.execute'));
+    await sees(row('seq 1 400').getByText('400 lines', { exact: true }), 'how long its output is, without a click');
+    is(await row('seq 1 400').locator('span').getByText('1', { exact: true }).count(), 1, 'and how it begins');
+    await sees(row('32mgreen').getByText('green red plain'), 'without its colours');
+    is(await row('014_orders').getByText(/\d+ lines/).count(), 0, 'of one that failed its last words');
+    await row('seq 1 400').getByText('400 lines').click();
+    await sees(record(page).getByRole('region', { name: 'stdout' }).first(), 'all of it is one click away');
+
+    await page.getByRole('button', { name: 'View' }).click();
+    await page.getByRole('menuitemcheckbox', { name: 'First line of output' }).click();
+    await page.keyboard.press('Escape');
+    await row('seq 1 400').getByText('400 lines').waitFor({ state: 'detached' });
+    ok(true, 'who wants less has less');
+    await page.context().close();
+  },
+
   'filters that are typed': async (browser) => {
     const page = await open(browser);
     const more = async (name, value) => {
@@ -681,6 +701,8 @@ await run({
     };
 
     await page.goto(history(facts.other));
+    await rows(page).first().waitFor();
+    await list(page).evaluate((e) => e.scrollTo(0, 0));
     await rows(page).filter({ hasText: 'echo from-report-bot' }).click();
     const curl = await copied('curl');
     ok(/^curl -X POST 'http[^']+\/command'/.test(curl) && curl.includes(`-d '{"command":"echo from-report-bot"}'`), 'as curl', curl);
@@ -793,15 +815,19 @@ await run({
       const [newest] = answer.items;
 
       answer.gaps = newest && [{ ...newest, id: 'gap-1', cursor: newest.cursor - 0.5, type: 'gateway.gap', status: 'succeeded',
-        summary: '17 operations', reason: 'journal_full', output: null, file: null }];
+        summary: '17 operations not recorded, 1.2M bytes of output not recorded: history_full', reason: null, output: null, file: null }];
       await route.fulfill({ json: answer });
     });
     await page.goto(history(facts.sandbox, '?type=command.execute'));
     const gap = rows(page).filter({ hasText: 'Not on record' });
     await gap.waitFor();
-    ok(/17 operations · journal_full/.test(await gap.innerText()), 'what is missing is said, with its cause, whatever the filters');
+    ok(/17 operations · 1\.2 MB of output · the history was full/.test(await gap.innerText()), 'what is missing is said, with its cause, whatever the filters');
     ok(await gap.evaluate((e) => getComputedStyle(e).backgroundImage.includes('repeating')), 'and hatched');
     await shot(page, 'gap');
+    await page.evaluate(() => localStorage.setItem('sandbox-gateway.lang', 'zh-CN'));
+    await page.reload();
+    await sees(rows(page).filter({ hasText: '17 个操作 · 1.2 MB 输出 · 历史已满' }), 'in Chinese too');
+    await page.evaluate(() => localStorage.setItem('sandbox-gateway.lang', 'en'));
 
     // on every page, on a phone too
     const banner = page.getByText('Not everything is on record: history has 2 gaps.');

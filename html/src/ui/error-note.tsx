@@ -30,6 +30,13 @@ function refusal(t: TFunction, { code, details }: ApiError): string | null {
   return null;
 }
 
+/** A code alone, in a sentence where there is one. */
+export function codeText(t: TFunction, code: string): string {
+  const known = KNOWN.find((c) => c === code);
+
+  return known ? t(`errors.${known}`) : harmless(code);
+}
+
 /** What went wrong and what to do, in a sentence of the reader's language. */
 export function errorText(t: TFunction, e: unknown): { text: string; detail: string | null } {
   if (!(e instanceof ApiError)) {

@@ -12,6 +12,7 @@ const LINE = { normal: 28, dense: 22 } as const;
 const SECOND = { normal: 20, dense: 16 } as const;
 const WAIT_WORTH_SAYING = 50;
 const MOST_STDERR = 512 * 1024;
+const MOST_WORDS = 16 * 1024;
 
 export const isGap = (o: Operation) => o.type === 'gateway.gap';
 
@@ -19,6 +20,11 @@ export const waited = (o: Operation) => (o.lock?.waited_ms ?? 0) >= WAIT_WORTH_S
 
 export const failedWithWords = (o: Operation) => (o.status === 'failed' || o.status === 'timeout')
   && !!o.output && o.output.stderr_bytes > 0 && o.output.stderr_bytes <= MOST_STDERR;
+
+/** It went well and wrote a little: how that begins is worth a line. */
+export const wroteWords = (o: Operation) => o.type === 'command.execute' && o.status === 'succeeded'
+  && !!o.output && o.output.stdout_bytes + o.output.stderr_bytes > 0
+  && (o.output.stdout_total_bytes ?? 0) + (o.output.stderr_total_bytes ?? 0) <= MOST_WORDS;
 
 const says = (o: Operation) => failedWithWords(o) || denied(o) || waited(o) || !!o.error_code;
 
@@ -33,7 +39,7 @@ export const ENTRY_HEIGHT = { normal: heightIn('normal'), dense: heightIn('dense
 export const actorOf = (o: Operation) => `${o.actor.type}:${o.actor.id ?? ''}`;
 
 /** Records as they are drawn: with days, groups, and who did it where that changes. */
-export function entriesOf(items: readonly Operation[], group: 'none' | 'run' | 'actor', dayOf: (iso: string) => string): Entry[] {
+export function entriesOf(items: readonly Operation[], group: 'none' | 'run' | 'actor', dayOf: (iso: string) => string, words = false): Entry[] {
   const out: Entry[] = [];
   let day = '';
   let who: string | undefined;
@@ -69,7 +75,7 @@ export function entriesOf(items: readonly Operation[], group: 'none' | 'run' | '
     const shown = said === who ? '' : said;
 
     who = said;
-    out.push({ kind: 'record', key: o.id, operation: o, second: shown !== '' || says(o), who: shown });
+    out.push({ kind: 'record', key: o.id, operation: o, second: shown !== '' || says(o) || (words && wroteWords(o)), who: shown });
   }
 
   return out;

@@ -65,7 +65,7 @@ export function Component() {
   const loading = !records || records.loading;
   const error = records?.error ?? null;
   const sought = records?.sought ?? null;
-  const entries = useMemo(() => entriesOf(items, search.group, day), [items, search.group, day]);
+  const entries = useMemo(() => entriesOf(items, search.group, day, view.columns.has('output')), [items, search.group, day, view]);
 
   useTitle(run ? `${t('run')} ${harmless(run)}` : sandbox ? null : t('title'));
 

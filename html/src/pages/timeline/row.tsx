@@ -1,4 +1,4 @@
-import { memo, useEffect, useState } from 'react';
+import { memo } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { Lock, ShieldX, TriangleAlert, UserRound, Workflow } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
@@ -8,16 +8,16 @@ import type { Operation } from '@/api/types';
 import { cx } from '@/lib/cx';
 import { useFormat } from '@/lib/format';
 import { operationTitle } from '@/lib/operation';
+import { codeText } from '@/ui/error-note';
 import { harmless, Recorded } from '@/ui/plain-text';
 import { denied, StatusBadge } from '@/ui/status';
 import { Time } from '@/ui/time';
 import { optionId } from '@/ui/virtual-list';
-import { actorOf, type Entry, failedWithWords, isGap, waited } from './entries';
+import { actorOf, type Entry, failedWithWords, isGap, waited, wroteWords } from './entries';
+import { FirstWords, useRests } from './first-words';
+import { readGap } from './gap';
 import { plain } from './ansi';
 import type { RowView } from './view';
-
-// a row that is only scrolled past asks nothing
-const RESTS = 150;
 
 // what stands below begins where the title does
 const INDENT = { both: '@xl:pl-[164px]', time: '@xl:pl-[108px]', source: '@xl:pl-[56px]', none: '' } as const;
@@ -27,15 +27,11 @@ const indentOf = ({ columns: c }: RowView): keyof typeof INDENT =>
 
 const SOURCES = ['gateway', 'sdk', 'console'] as const;
 
+const GAP_REASONS = ['history_full', 'queue_full', 'recorder_unavailable', 'worker_died', 'gateway_restarted'] as const;
+
 /** The last line that a failure wrote, without a click. */
 function LastWords({ operation: o }: { operation: Operation }) {
-  const [rests, setRests] = useState(false);
-
-  useEffect(() => {
-    const timer = setTimeout(() => setRests(true), RESTS);
-    return () => clearTimeout(timer);
-  }, []);
-
+  const rests = useRests();
   const { data } = useQuery({ ...stderrQuery(o.id, o.sandbox_id ?? undefined), enabled: rests });
   const line = plain(data ?? '').trimEnd().split('\n').at(-1) ?? '';
 
@@ -44,6 +40,7 @@ function LastWords({ operation: o }: { operation: Operation }) {
 
 function Second({ operation: o, who, view }: { operation: Operation; who: string; view: RowView }) {
   const { t } = useTranslation('timeline');
+  const { t: common } = useTranslation();
   const { duration } = useFormat();
 
   return (
@@ -60,7 +57,8 @@ function Second({ operation: o, who, view }: { operation: Operation; who: string
         </span>
       )}
       {failedWithWords(o) ? <LastWords operation={o} />
-        : o.error_code && !denied(o) && <Recorded text={o.error_code} className="truncate text-bad" />}
+        : o.error_code && !denied(o) ? <span title={harmless(o.error_code)} className="truncate text-bad">{codeText(common, o.error_code)}</span>
+        : view.columns.has('output') && wroteWords(o) && <FirstWords operation={o} />}
     </div>
   );
 }
@@ -117,12 +115,20 @@ function Type({ operation: o, title }: { operation: Operation; title: string }) 
 
 function Gap({ operation: o }: { operation: Operation }) {
   const { t } = useTranslation('timeline');
+  const { count } = useFormat();
+  const gap = readGap(o);
+  const why = gap && GAP_REASONS.find((one) => one === gap.reason);
+  const said = gap ? [
+    gap.operations > 0 && t('gapOf.operations', { count: gap.operations, n: count(gap.operations) }),
+    gap.size && t('gapOf.output', { size: gap.size }),
+    why ? t(`gapOf.${why}`) : gap.reason && harmless(gap.reason),
+  ] : [o.summary && harmless(o.summary), o.reason && harmless(o.reason)];
 
   return (
     <span className="flex min-w-0 flex-1 items-center gap-2 font-medium text-warn">
       <TriangleAlert size={14} aria-hidden className="shrink-0" />
       <span className="truncate rounded-sm bg-bg px-1">
-        {t('gap')}{o.summary && ` · ${harmless(o.summary)}`}{o.reason && ` · ${harmless(o.reason)}`}
+        {[t('gap'), ...said].filter(Boolean).join(' · ')}
       </span>
     </span>
   );

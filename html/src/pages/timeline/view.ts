@@ -6,7 +6,7 @@ import { useStored, useStoredSome } from '@/lib/stored';
 export const DENSITIES = ['normal', 'dense'] as const;
 
 /** What may be left out of a row; how an operation ended never is. */
-export const COLUMNS = ['time', 'source', 'type', 'size', 'sandbox', 'duration'] as const;
+export const COLUMNS = ['time', 'source', 'type', 'size', 'sandbox', 'duration', 'output'] as const;
 export type Column = (typeof COLUMNS)[number];
 
 export interface RowView {
