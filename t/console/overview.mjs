@@ -1,7 +1,7 @@
 // The first page: what it counts leads to what was counted, and what is wrong
 // with the recorder, or missing, is said.
 
-import { facts, is, ok, open, run, sees, settled, until, url } from './lib/browser.mjs';
+import { becomes, facts, is, ok, open, run, sees, settled, until, url } from './lib/browser.mjs';
 
 const rows = (page) => page.getByRole('option');
 const number = (page, name) => page.locator('dl > div').filter({ has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) }).getByRole('link');
@@ -62,10 +62,35 @@ await run({
     ok(true, 'a sandbox, by its name, to its history');
 
     await home();
+    await card(page, 'Recently active sandboxes').getByRole('listitem').filter({ hasText: 'data-cleaning-7' }).getByRole('link', { name: /^\d+ failed/ }).click();
+    await page.waitForURL(new RegExp(`sandboxes/${facts.sandbox}/history\\?status=failed&status=timeout`));
+    ok(true, 'its failures to them');
+
+    await home();
+    await card(page, 'Recorder').getByRole('listitem').or(card(page, 'Recorder').locator('dl > div')).filter({ hasText: 'Lost records' }).getByRole('link').click();
+    await page.waitForURL(/history\?type=gateway\.gap/);
+    ok(true, 'what is lost to where it is missing');
+
+    await home();
     await card(page, 'Operations over time').getByRole('link', { name: /: [1-9]\d* operations?, / }).last().click();
     await rows(page).first().waitFor();
     ok(/from=.*&to=/.test(page.url()), 'a bar to what happened then');
     is(page.seen.errors, [], 'no error in the browser');
+    await page.context().close();
+  },
+
+  'an old sandbox that works': async (browser) => {
+    const page = await open(browser);
+    const box = (name, last) => ({ id: name, name, state: 'Running', image: null, created_at: '2026-01-01T00:00:00Z', expires_at: null,
+      last_activity_at: last, operations: 1, failures: 0, running: 0, gaps: 0, history_bytes: 1, history: 'ok', upstream: true });
+
+    // more than one list has; the old one is not among the newest
+    await page.route('**/api/v1/sandboxes?*', (route) => route.fulfill({ json: { next: 'x', total: 900, upstream: 'ok', complete: true,
+      items: new URL(route.request().url()).searchParams.get('state') === 'Running'
+        ? [box('old-and-busy', '2026-06-02T00:00:00Z')] : [box('new-and-idle', '2026-06-01T00:00:00Z')] } }));
+    await page.goto(url);
+    const links = card(page, 'Recently active sandboxes').getByRole('listitem').getByRole('link');
+    await becomes(() => links.allInnerTexts(), ['old-and-busy', 'new-and-idle'], 'is among those that were active, before those that are only new');
     await page.context().close();
   },
 

@@ -129,6 +129,7 @@ await run({
     ok(true, 'resumed');
 
     await page.getByRole('button', { name: 'Renew' }).click();
+    is(await page.getByRole('menuitem').allInnerTexts(), ['1h', '8h', '24h', '7d'], 'for a time without what is nothing of it');
     await page.getByRole('menuitem').nth(1).click();
     await said(page, /The sandbox lives until/);
     await page.getByText(/in (?:7|8) hr\./).first().waitFor();

@@ -53,12 +53,16 @@ const unit = (n: number, name: string, digits = 0) =>
     style: 'unit', unit: name, unitDisplay: 'narrow', maximumFractionDigits: digits,
   }).format(n);
 
-/** How long something took: 12ms, 1.4s, 2m 5s, 1h 3m. */
+/** Of a larger and a smaller unit; nothing of the smaller one is not said. */
+const two = (a: number, larger: string, b: number, smaller: string) =>
+  (b === 0 ? unit(a, larger) : `${unit(a, larger)} ${unit(b, smaller)}`);
+
+/** How long something took: 12ms, 1.4s, 2m 5s, 1h 3m, 7d. */
 export function duration(ms: number): string {
-  if (ms < 1000) {
+  if (ms < 999.5) {
     return unit(Math.round(ms), 'millisecond');
   }
-  if (ms < 60_000) {
+  if (ms < 59_500) {
     return unit(ms / 1000, 'second', ms < 10_000 ? 1 : 0);
   }
 
@@ -66,13 +70,13 @@ export function duration(ms: number): string {
   const minutes = Math.floor(seconds / 60);
 
   if (minutes < 60) {
-    return `${unit(minutes, 'minute')} ${unit(seconds % 60, 'second')}`;
+    return two(minutes, 'minute', seconds % 60, 'second');
   }
   if (minutes < 48 * 60) {
-    return `${unit(Math.floor(minutes / 60), 'hour')} ${unit(minutes % 60, 'minute')}`;
+    return two(Math.floor(minutes / 60), 'hour', minutes % 60, 'minute');
   }
 
-  return `${unit(Math.floor(minutes / 1440), 'day')} ${unit(Math.floor((minutes % 1440) / 60), 'hour')}`;
+  return two(Math.floor(minutes / 1440), 'day', Math.floor((minutes % 1440) / 60), 'hour');
 }
 
 /** Time of day with milliseconds. */

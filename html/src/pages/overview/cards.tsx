@@ -67,7 +67,7 @@ export function RecorderCard({ recorder: r, gaps }: { recorder: Recorder | undef
             {t('records', { count: r.lag_records })} · {duration(r.lag_ms)}
           </Fact>
           <Fact label={t('lost')} good={r.refused_records + r.files_lost === 0}>
-            {count(r.refused_records + r.files_lost)}
+            <Link to="/history?type=gateway.gap" className="hover:underline">{count(r.refused_records + r.files_lost)}</Link>
           </Fact>
           <Fact label={t('journal')}>{bytes(r.journal_bytes)}</Fact>
           {health?.upstream && (

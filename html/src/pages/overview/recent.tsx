@@ -10,13 +10,19 @@ import { Time } from '@/ui/time';
 import { Card } from '@/ui/card';
 
 const SHOWN = 8;
+// lists begin with those that were made last: an old one that works is among those that run
+const NEWEST = 200;
+const RUNNING = 500;
 
 /** Sandboxes by when something last happened in them. */
 export function RecentSandboxes() {
   const { t } = useTranslation('overview');
   const { count } = useFormat();
-  const { data } = useInfiniteQuery(sandboxesQuery({ limit: 200 }));
-  const items = data?.pages.flatMap((p) => p.items)
+  const { data } = useInfiniteQuery(sandboxesQuery({ limit: NEWEST }));
+  const more = (data?.pages[0]?.total ?? 0) > NEWEST;
+  const { data: running } = useInfiniteQuery({ ...sandboxesQuery({ state: 'Running', limit: RUNNING }), enabled: more, refetchInterval: 30_000 });
+  const known = new Map([...running?.pages ?? [], ...data?.pages ?? []].flatMap((p) => p.items).map((s) => [s.id, s]));
+  const items = data && [...known.values()]
     .sort((a, b) => (b.last_activity_at ?? b.created_at ?? '').localeCompare(a.last_activity_at ?? a.created_at ?? ''))
     .slice(0, SHOWN);
 
@@ -32,7 +38,11 @@ export function RecentSandboxes() {
             </Link>
             <span className="shrink-0 text-xs text-dim tabular-nums max-sm:hidden">
               {t('operationsOf', { count: s.operations ?? 0 })}
-              {!!s.failures && <span className="text-bad"> · {t('failed', { count: s.failures, n: count(s.failures) })}</span>}
+              {!!s.failures && (
+                <> · <Link to={`/sandboxes/${encodeURIComponent(s.id)}/history?status=failed&status=timeout`} className="relative z-10 text-bad hover:underline">
+                  {t('failed', { count: s.failures, n: count(s.failures) })}
+                </Link></>
+              )}
             </span>
             <StateBadge state={s.state} className="w-20 shrink-0" />
             <span className="w-20 shrink-0 text-right text-xs text-dim">
