@@ -21,6 +21,8 @@ export const waited = (o: Operation) => (o.lock?.waited_ms ?? 0) >= WAIT_WORTH_S
 export const failedWithWords = (o: Operation) => (o.status === 'failed' || o.status === 'timeout')
   && !!o.output && o.output.stderr_bytes > 0 && o.output.stderr_bytes <= MOST_STDERR;
 
+export const wentWrong = (o: Operation) => o.status === 'failed' || failedWithWords(o);
+
 /** It went well and wrote a little: how that begins is worth a line. */
 export const wroteWords = (o: Operation) => o.type === 'command.execute' && o.status === 'succeeded'
   && !!o.output && o.output.stdout_bytes + o.output.stderr_bytes > 0

@@ -44,6 +44,12 @@ export const FILTERS = ['type', 'status', 'actor_type', 'actor', 'source', 'run'
   'exit_code', 'min_duration_ms', 'from', 'to'] as const;
 export type FilterName = (typeof FILTERS)[number];
 
+/** Filters whose values nobody lists. */
+export const TYPED = ['path', 'exit_code', 'min_duration_ms', 'run', 'thread', 'correlation'] as const satisfies readonly FilterName[];
+
+/** What people do in the console is left out of lists unless it is asked for. */
+export const PEOPLE = 'console.*';
+
 /** Properties of which values can be left out. */
 const VALUE = {
   type: (o: Operation) => o.type,

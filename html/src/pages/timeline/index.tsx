@@ -19,18 +19,18 @@ import { Empty, Skeleton } from '@/ui/empty';
 import { ErrorNote } from '@/ui/error-note';
 import { harmless } from '@/ui/plain-text';
 import { WindowList, type WindowListHandle } from '@/ui/window-list';
-import { entriesOf, type Entry, ENTRY_HEIGHT, entryKey } from './entries';
+import { entriesOf, type Entry, ENTRY_HEIGHT, entryKey, wentWrong } from './entries';
 import { FilterBar } from './filter-bar';
 import { FILTERS, filtersOf, NO_FILTERS, useTimelineSearch } from './filters';
 import { TimelineHistogram } from './histogram';
 import { useRecords } from './records';
 import { Day, Group, Row } from './row';
-import { Stepper, wentWrong } from './stepper';
 import { useRowView } from './view';
 
 // not before a record is opened, or may be soon: the list is there without it
 const detailPart = () => import('./detail');
 const Detail = lazy(detailPart);
+const Stepper = lazy(() => import('./stepper'));
 
 const NONE: readonly Operation[] = [];
 const NOTHING_LEFT_OUT: readonly string[] = [];
@@ -194,10 +194,12 @@ export function Component() {
 
   // where a record lies over all else, so does what goes on to the next one
   const stepper = stepping && run && at >= 0 && (
-    <Stepper items={items} at={at} n={base === null ? null : base + at + 1} all={all} earlier={records?.older !== false}
-      more={records?.newer !== false} onStep={(to) => stepTo(items[to])} onFirst={() => void toFirst()} onLast={() => void toLast()}
-      onWrong={() => void toWrong()} onClose={() => setStepping(false)}
-    />
+    <Suspense>
+      <Stepper items={items} at={at} n={base === null ? null : base + at + 1} all={all} earlier={records?.older !== false}
+        more={records?.newer !== false} onStep={(to) => stepTo(items[to])} onFirst={() => void toFirst()} onLast={() => void toLast()}
+        onWrong={() => void toWrong()} onClose={() => setStepping(false)}
+      />
+    </Suspense>
   );
 
   const onNear = useCallback((end: 'older' | 'newer') => {

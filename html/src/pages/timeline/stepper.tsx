@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next';
 import type { Operation } from '@/api/types';
 import { Button } from '@/ui/button';
 import { Select } from '@/ui/field';
-import { failedWithWords } from './entries';
+import { wentWrong } from './entries';
 
 const SPEEDS = ['1', '4', '16'] as const;
 // a pause between two steps is shown as long as it was, but not longer
@@ -27,10 +27,8 @@ interface Props {
   onClose(): void;
 }
 
-export const wentWrong = (o: Operation) => o.status === 'failed' || failedWithWords(o);
-
 /** Goes through the records of a run, one after the other. */
-export function Stepper({ items, at, n, all, earlier, more, onStep, onFirst, onLast, onWrong, onClose }: Props) {
+export default function Stepper({ items, at, n, all, earlier, more, onStep, onFirst, onLast, onWrong, onClose }: Props) {
   const { t } = useTranslation('timeline');
   const { t: common } = useTranslation();
   const [playing, setPlaying] = useState(false);
