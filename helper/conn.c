@@ -1,5 +1,7 @@
 #include "conn.h"
 
+#include "stats.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -224,7 +226,12 @@ conn_queue(conn_t *c, const void *p, size_t n)
         c->out_sent = 0;
     }
 
-    return sb_buf_add(&c->out, p, n) == SB_OK;
+    if (sb_buf_add(&c->out, p, n) != SB_OK) {
+        stats_add(STATS_CONNECTIONS_CUT, 1);
+        return false;
+    }
+
+    return true;
 }
 
 

@@ -4,6 +4,7 @@
 #include "canonical.h"
 #include "id.h"
 #include "log.h"
+#include "stats.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -140,6 +141,7 @@ console_keep(console_t *c, const void *frame, size_t len, uint64_t conn,
     pthread_mutex_unlock(&c->lock);
 
     if (!ok) {
+        stats_add(STATS_CONSOLE_REFUSED, 1);
         free(f);
         return false;
     }

@@ -3,6 +3,7 @@
 #include "history_api_write.h"
 #include "id.h"
 #include "purge.h"
+#include "stats.h"
 #include "store_int.h"
 
 #include <pthread.h>
@@ -117,6 +118,7 @@ errands_put(errands_t *e, uint64_t conn, uint64_t seq, sb_str_t body)
     pthread_mutex_unlock(&e->lock);
 
     if (!room) {
+        stats_add(STATS_ERRANDS_REFUSED, 1);
         free(one);
     }
 

@@ -4,6 +4,7 @@
 #include "id.h"
 #include "live_lock.h"
 #include "live_row.h"
+#include "stats.h"
 #include "utf8.h"
 
 #include <errno.h>
@@ -267,6 +268,7 @@ live_feed_keep(live_feed_t *f, live_op_t *op, const journal_record_t *r)
     before = op->frames.cap;
 
     if (f->bytes + r->frame.length > LIVE_STATE_MAX) {
+        stats_add(STATS_LIVE_PARTIAL, 1);
         op->partial = true;
         return;
     }

@@ -35,6 +35,8 @@
     X(CONNECTIONS, gauge, "connections", "connections of workers")           \
     X(CONNECTIONS_REFUSED, counter, "connections_refused_total",             \
       "connections refused because there were too many")                     \
+    X(CONNECTIONS_CUT, counter, "connections_cut_total",                     \
+      "connections ended because what the helper said was not read")         \
     X(FETCH_WAITING, gauge, "upstream_requests_waiting",                     \
       "requests of the helper's own to upstream that wait")                  \
     X(FETCH_REFUSED, counter, "upstream_requests_refused_total",             \
@@ -76,6 +78,12 @@
       "times a stream fell behind what is kept in memory")                   \
     X(LIVE_RESETS, counter, "live_resets_total",                             \
       "times what a stream missed was not kept any more")                    \
+    X(LIVE_PARTIAL, counter, "live_partial_total",                           \
+      "records of open operations that found no room there: events partial") \
+    X(ERRANDS_REFUSED, counter, "errands_refused_total",                     \
+      "changes of sandbox-history that found too many waiting")              \
+    X(CONSOLE_REFUSED, counter, "console_records_refused_total",             \
+      "records of what people do in the console that found no room")         \
     X(UNTIDY, gauge, "history_unfolded_logs",                                \
       "files whose write-ahead log is not in the database yet")              \
     X(WAL_MAX_BYTES, gauge, "history_wal_max_bytes",                         \

@@ -10,6 +10,7 @@
 #include "store_place.h"
 
 #include "live_feed.h"
+#include "stats.h"
 
 
 static live_event_t *
@@ -91,11 +92,60 @@ test_output_shares(void **state)
 }
 
 
+/* So many operations are open that what is known of them has no room: those that
+ * begin then are told in part, the others whole. */
+static void
+test_state_is_bounded(void **state)
+{
+    static char  command[100 * 1000];
+
+    unsigned        i, n, whole, last;
+    live_feed_t    *feed;
+    live_event_t   *e;
+
+    (void) state;
+
+    n = LIVE_STATE_MAX / sizeof(command) + 20;
+    memset(command, 'x', sizeof(command) - 1);
+    feed = live_feed_new(p.journal, NULL, 0);
+    assert_non_null(feed);
+
+    for (i = 1; i <= n; i++) {
+        begin(i, "command.execute", "s1", i);
+        tf_str(&f, SB_T_COMMAND, command);
+        put();
+    }
+
+    for (i = 1; i <= n; i++) {
+        end(i, "succeeded", 200, i);
+        put();
+    }
+
+    for (i = 1; i <= n; i++) {
+        live_event_free(next(feed));
+    }
+
+    last = (unsigned) stats_get(STATS_LIVE_PARTIAL);
+    /* their buffers have up to as much room again */
+    assert_in_range(last, 20, n / 2);
+
+    for (whole = 0, i = 1; i <= n; i++) {
+        e = next(feed);
+        whole += strstr(e->text, "\"partial\":true") == NULL;
+        live_event_free(e);
+    }
+
+    assert_int_equal(whole, n - last);
+    live_feed_free(feed);
+}
+
+
 int
 main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
-        store_case(test_output_shares)
+        store_case(test_output_shares),
+        store_case(test_state_is_bounded)
     };
 
     return store_run(argc, argv, tests);
