@@ -336,6 +336,7 @@ for my $viewer (0, 1) {
     }
 
     cmp_ok($sent, '<', 2000, 'and not read for ever');
+    is($t->metric('refused_bodies_closed_total'), $viewer + 1, 'which is counted');
 }
 
 $t->stop;

@@ -106,6 +106,7 @@ script([ send => head('Transfer-Encoding: chunked') ],
 $r = $t->get($target);
 is($r->content, $long, 'longer than is held, without a length');
 ok($r->complete, 'and whole');
+cmp_ok($t->metric('endpoints_unchanged_total'), '>=', 1, 'it is counted');
 like($t->log_text, qr/endpoints answer passes unchanged: it is too long/,
      'the log says so');
 

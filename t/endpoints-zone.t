@@ -124,6 +124,8 @@ is(road($last), 'b', 'the last sandbox was learnt');
 
 $t->sandbox($first, endpoint => "127.0.0.1:$port/$first/%PORT%");
 is(road($first), 'lifecycle', 'the first had to make room');
+cmp_ok($t->metric('endpoint_zone_evicted_total'), '>=', 1, 'which is counted');
+cmp_ok($t->metric('endpoint_zone_used_bytes'), '>', 32 * 1024, 'so are the bytes');
 $t->endpoint($first);
 is(road($first), 'b', 'until it is named again');
 

@@ -554,6 +554,7 @@ for my $how ([ last => $old->id ], [ after => $begin ]) {
     my $back = SandboxLive->open($t, '/live', @$how);
     $e = $back->until(sub { $_[0]{event} eq 'reset' });
     is($e->{data}{reason}, 'too_old', "$how->[0]: too old brings a reset");
+    cmp_ok($t->metric('live_resets_total'), '>=', 1, 'which is counted');
     is($e->{data}{after}, $how->[1], 'that says from where on something is missing');
     cmp_ok($e->{data}{oldest}, '>', $how->[1] + 1, 'and what there is');
     is($e->{id}, $e->{data}{cursor}, 'it goes on behind its cursor');

@@ -159,6 +159,7 @@ ok(content($full) eq $full, 'whole');
 $e = upload("$dir/large", $full . '.');
 stands($e, 0, 'history', $full, $full . '.', 'one byte more');
 is($e->{files}[0]{content}, 'too_large', 'is too large');
+cmp_ok($t->metric('contents_missed_total'), '>=', 1, 'and counted');
 
 (my $changed = $full) =~ s/5\n/five\n/g;
 $changed = substr $changed, 0, 1 << 20;

@@ -544,6 +544,18 @@ sub record {
 }
 
 
+# A number of GET metrics, of nginx or of the helper, without its prefix.
+
+sub metric {
+    my ($self, $name) = @_;
+
+    my ($n) = $self->get('/console/api/v1/metrics')->content
+              =~ /^sandbox_gateway_(?:helper_)?\Q$name\E (\S+)$/m;
+
+    return $n // 'none';
+}
+
+
 # All records of a sandbox in order, once there are at least `count` and all
 # have ended.
 

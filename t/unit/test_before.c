@@ -3,6 +3,7 @@
 #include "before.h"
 
 #include "id.h"
+#include "stats.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +68,10 @@ test_bounds(void **state)
         assert_int_equal(good(b, SB_CONTENT_CHECK), SB_OK);
     }
 
+    assert_int_equal(stats_get(STATS_CHECKS_RUNNING), BEFORE_CHECKS);
+    assert_int_equal(stats_get(STATS_CHECKS_REFUSED), 0);
     assert_int_equal(good(b, SB_CONTENT_CHECK), SB_LIMIT);
+    assert_int_equal(stats_get(STATS_CHECKS_REFUSED), 1);
 
     /* the others have room of their own */
     assert_int_equal(good(b, SB_CONTENT_BEFORE), SB_OK);

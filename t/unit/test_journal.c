@@ -609,6 +609,8 @@ test_bounded(void **state)
 
     assert_int_equal(rc, EDQUOT);
     assert_int_equal(i, JOURNAL_SEGMENTS);
+    assert_int_equal(stats_get(STATS_JOURNAL_SEGMENTS), JOURNAL_SEGMENTS);
+    assert_int_equal(stats_get(STATS_JOURNAL_SEGMENTS_MAX), JOURNAL_SEGMENTS);
     journal_close(j);
 }
 
