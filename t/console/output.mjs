@@ -83,7 +83,7 @@ await run({
     is(await record(page).getByLabel('Stream').inputValue(), 'apart', 'how streams are shown is chosen once');
     await record(page).getByLabel('Stream').selectOption('both');
 
-    const runs = command(facts.wrote, 'until [ -e /tmp/seen ]; do sleep 0.1; done');
+    const runs = command(facts.wrote, 'for i in $(seq 1 1200); do [ -e /tmp/seen ] && break; sleep 0.1; done');
     await rows(page).filter({ hasText: '/tmp/seen' }).first().click();
     await tool(page, 'Follow').click();
     await page.reload();
@@ -168,7 +168,7 @@ await run({
   },
 
   'it is followed while it runs': async (browser) => {
-    const runs = command(facts.wrote, 'seq 1 90000; i=0; until [ -e /tmp/enough ]; do i=$((i+1)); echo tick $i; sleep 0.2; done');
+    const runs = command(facts.wrote, 'seq 1 90000; i=0; until [ -e /tmp/enough ] || [ $i -ge 600 ]; do i=$((i+1)); echo tick $i; sleep 0.2; done');
     const page = await open(browser);
     const asked = [];
 
