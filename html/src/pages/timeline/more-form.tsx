@@ -15,6 +15,8 @@ export default function MoreForm({ search, setSearch, people, onDone }: {
   onDone(): void;
 }) {
   const { t } = useTranslation('timeline');
+  // the address follows a moment later
+  const [told, setTold] = useState(search.type.includes(PEOPLE));
   const [typed, setTyped] = useState<Record<(typeof TYPED)[number], string>>(search);
 
   return (
@@ -36,8 +38,11 @@ export default function MoreForm({ search, setSearch, people, onDone }: {
       ))}
       {people && (
         <label className="flex items-start gap-2 py-1 text-sm">
-          <input type="checkbox" className="mt-0.5" checked={search.type.includes(PEOPLE)}
-            onChange={(e) => setSearch({ type: e.target.checked ? [PEOPLE] : search.type.filter((one) => one !== PEOPLE) })}
+          <input type="checkbox" className="mt-0.5" checked={told}
+            onChange={(e) => {
+              setTold(e.target.checked);
+              setSearch({ type: e.target.checked ? [PEOPLE] : search.type.filter((one) => one !== PEOPLE) });
+            }}
           />
           <span>{t('people')}<span className="block text-xs text-dim">{t('peopleHint')}</span></span>
         </label>
