@@ -150,7 +150,9 @@ server_answered(server_t *s)
     conn_t       *c;
     ask_piece_t  *p, *next;
 
-    /* what a question has put on record is there before its answer leaves */
+    /* what a question has put on record, or let go of, is there before its
+     * answer leaves */
+    server_tales(s);
     server_console(s);
 
     for (p = ask_take(s->conf->ask); p; p = next) {
