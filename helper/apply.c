@@ -176,9 +176,14 @@ apply_recover(apply_t *a)
 bool
 apply_attach(apply_t *a, journal_t *journal)
 {
+    uint64_t  before;
+
     a->journal = journal;
     a->batch_from = a->applied;
-    stats_set(STATS_APPLIED_CURSOR, a->applied);
+
+    /* a new journal does not begin at 1: nothing waits before its beginning */
+    before = journal_oldest(journal) - 1;
+    stats_set(STATS_APPLIED_CURSOR, a->applied > before ? a->applied : before);
     journal_reader_init(&a->reader, journal, a->applied);
     (void) apply_recover(a);
 
