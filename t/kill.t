@@ -28,6 +28,7 @@ srand $seed;
 
 my $load = ParallelLoad->new(dir => "$dir/load");
 my $t = SandboxTest->new(workers => 2, upstream_url => $load->url,
+    helper_args => [ '--history-size', 'off' ],     # 200 rounds are more than 128 MiB
     main => 'worker_rlimit_nofile 8192;',
     conf => sub { $_[0] =~ s/worker_connections 512/worker_connections 2048/r },
     # workers are killed here, on purpose

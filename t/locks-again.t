@@ -78,7 +78,7 @@ kill 'TERM', $worker;
 $t->wait_for(sub { $t->log_text =~ /\[notice\] $worker#\d+: exiting/ });
 flag('late');
 ok($t->wait_for(sub { !-d "/proc/$worker" }), 'the worker is stopped');
-is(scalar $up->requests(qr{^DELETE}), 0, 'who waited is not sent upstream');
+is(scalar $up->requests(qr{^DELETE\S* .*late}), 0, 'who waited is not sent upstream');
 
 $t->stop;
 $h->stop;
