@@ -274,6 +274,13 @@ ask_as(const history_filter_t *f, const char *dir, index_rc_e wanted)
 
     rc = index_query(t.ix, &q, &a);
 
+    /* it says so while its file is made anew: who asks asks again */
+
+    for (unsigned i = 0; rc == INDEX_FAILED && wanted != rc && i < 100; i++) {
+        (void) usleep(50000);
+        rc = index_query(t.ix, &q, &a);
+    }
+
     if (rc != wanted) {
         fail_msg("index_query: %d %s", rc, a.why);
     }
