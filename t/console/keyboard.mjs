@@ -2,7 +2,7 @@
 // come to with Tab, or with the arrows of the widget that it belongs to; nothing
 // holds the keyboard; and where it is can be seen.
 
-import { facts, is, ok, open, run, settled, until, url } from './lib/browser.mjs';
+import { facts, is, ok, open, run, settled, still, until, url } from './lib/browser.mjs';
 import { helpers, round } from './lib/keyboard.mjs';
 import { ready } from './lib/terminal.mjs';
 
@@ -108,7 +108,12 @@ const part = (where) => async (browser) => {
     ok(moved, `${name}: arrows move in ${w.role} ${w.name.slice(0, 60)}`, before);
   }
 
+  // the arrows may have opened another record
+  await settled(page);
+  await still(page);
+
   for (const m of await page.evaluate(() => keyboard.menus())) {
+    await page.evaluate(() => keyboard.menus());        // what was drawn anew has no mark
     const trigger = page.locator(`[data-menu="${m.i}"]`);
 
     await trigger.focus();
