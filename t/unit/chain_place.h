@@ -5,7 +5,6 @@
 #define CHAIN_PLACE_H_INCLUDED
 
 #include "chain_verify.h"
-#include "id.h"
 #include "retain_int.h"
 #include "store_place.h"
 
@@ -250,21 +249,6 @@ turns(void)
     fd = openat(dirfd_history, HEADS_FILE, O_WRONLY|O_CLOEXEC);
     assert_true(fd != -1);
     assert_int_equal(ftruncate(fd, HEADS_BYTES), 0);
-    close(fd);
-}
-
-
-static inline void
-clock_at(const char *path, int64_t s)
-{
-    int   n, fd;
-    char  text[32];
-
-    fd = open(path, O_WRONLY|O_CREAT|O_TRUNC, 0600);
-    n = snprintf(text, sizeof(text), "%lld", (long long)
-                 ((int64_t) (T0 / 1000000) + s
-                  - (int64_t) (sb_now_us() / 1000000)));
-    assert_int_equal(write(fd, text, (size_t) n), n);
     close(fd);
 }
 

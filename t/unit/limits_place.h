@@ -3,7 +3,6 @@
 #ifndef LIMITS_PLACE_H_INCLUDED
 #define LIMITS_PLACE_H_INCLUDED
 
-#include "id.h"
 #include "purge.h"
 #include "retain_int.h"
 #include "store_place.h"
@@ -22,15 +21,7 @@ static unsigned       purges;       /* told */
 static inline void
 at(int64_t s)
 {
-    int   n, fd;
-    char  text[32];
-
-    fd = open(clock_path, O_WRONLY|O_CREAT|O_TRUNC, 0600);
-    n = snprintf(text, sizeof(text), "%lld", (long long)
-                 ((int64_t) (T0 / 1000000) + s
-                  - (int64_t) (sb_now_us() / 1000000)));
-    assert_int_equal(write(fd, text, (size_t) n), n);
-    close(fd);
+    clock_at(clock_path, s);
 }
 
 

@@ -6,8 +6,12 @@
 
 #include "apply.h"
 #include "helper_frames.h"
+#include "id.h"
 #include "log.h"
 #include "store.h"
+
+#include <fcntl.h>
+#include <unistd.h>
 
 
 typedef struct {
@@ -22,6 +26,22 @@ typedef struct {
 
 static place_t   p;
 static tframe_t  f;
+
+
+/* The clock that limits see: T0 and so many seconds more. */
+static inline void
+clock_at(const char *path, int64_t s)
+{
+    int   n, fd;
+    char  text[32];
+
+    fd = open(path, O_WRONLY|O_CREAT|O_TRUNC, 0600);
+    n = snprintf(text, sizeof(text), "%lld", (long long)
+                 ((int64_t) (T0 / 1000000) + s
+                  - (int64_t) (sb_now_us() / 1000000)));
+    assert_int_equal(write(fd, text, (size_t) n), n);
+    close(fd);
+}
 
 
 static inline void
