@@ -339,7 +339,7 @@ ask_lease_new(ask_question_t *q)
 
     if (l->lease.expires_us == 0) {
 
-        if (sb_mono_us() >= l->until_us) {
+        if (sb_mono_us() >= l->until_us && !locks_recalling(l->locks)) {
             return ask_lease_late(q, l);
         }
 

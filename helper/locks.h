@@ -70,8 +70,8 @@ typedef struct {
 locks_t *locks_new(size_t requests, size_t leases, int wake_fd);
 void locks_free(locks_t *t);
 
-/* We have started: nothing is granted before locks_recalled(), or for
- * LOCKS_RECALL_US. */
+/* We have started: nothing is granted, and nothing is too late, before
+ * locks_recalled(), or for LOCKS_RECALL_US. */
 void locks_recall(locks_t *t, uint64_t now_us);
 /* All who were there have told what they hold. */
 void locks_recalled(locks_t *t);

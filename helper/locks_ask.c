@@ -426,12 +426,15 @@ locks_due(locks_t *t, uint64_t now_us)
         locks_recalled_locked(t);
     }
 
-    while (t->nheap && t->heap[1]->deadline_us <= now_us) {
+    /* nobody waits too long for what nobody has told yet */
+
+    while (t->recall_us == 0 && t->nheap && t->heap[1]->deadline_us <= now_us)
+    {
         locks_late(t, t->heap[1], now_us);
     }
 
     tell_us = locks_quiet_due(t, now_us);
-    next = t->nheap ? t->heap[1]->deadline_us : 0;
+    next = t->recall_us == 0 && t->nheap ? t->heap[1]->deadline_us : 0;
 
     if (tell_us && (next == 0 || next > tell_us)) {
         next = tell_us;

@@ -591,6 +591,20 @@ test_workers(void **state)
     assert_string_equal(events(t), "");
     (void) locks_due(t, now + 600000);
     assert_string_equal(events(t), "7");
+    end(t, 7);
+
+    /* and nobody waits too long meanwhile */
+    locks_recall(t, now);
+    a.held = false;
+    a.timeout_us = 1000;
+    ask(t, 10, "w/a", &a);
+    assert_true(locks_due(t, now + 2000) > now + 2000);
+    assert_string_equal(events(t), "");
+    locks_recalled(t);
+    assert_string_equal(events(t), "10");
+    end(t, 10);
+    ask(t, 7, "w/a", NULL);
+    assert_string_equal(events(t), "7");
 
     /* taken away by hand */
     ask(t, 8, "w/a", NULL);
