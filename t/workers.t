@@ -42,6 +42,8 @@ sub counted {
              1 .. $n;
 
     is(scalar @ok, $n, "$what: requests are served");
+    # each is counted after its answer
+    $t->wait_for(sub { metrics()->{$name} - $before >= $n });
     is(metrics()->{$name} - $before, $n, "$what: every one of them counts");
 }
 
